@@ -189,7 +189,7 @@ void LiveTranslator::run() {
 bool LiveTranslator::begin_round(int64_t& workers) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !turns_.empty() || is_ending_; });
-  workers = is_much_waiting() ? num_workers_ : 1;
+  workers = is_enough_for_all() ? num_workers_ : 1;
   return !turns_.empty();
 }
 
@@ -212,7 +212,7 @@ void LiveTranslator::search_on_this_thread(int64_t workers) {
 std::optional<LiveLine> LiveTranslator::next_line(bool& is_running, bool may_wait, int64_t workers) {
   std::unique_lock lock(mutex_);
   if (may_wait && std::exchange(is_running, false) && --running_ == 0) changed_.notify_all();
-  if (workers == 1 && is_much_waiting()) return {};
+  if (workers == 1 && is_enough_for_all()) return {};
   std::optional<LiveLine> line = popped();
   while (!line && may_wait && running_ > 0) {
     changed_.wait(lock);
@@ -220,6 +220,12 @@ std::optional<LiveLine> LiveTranslator::next_line(bool& is_running, bool may_wai
   }
   if (line && !std::exchange(is_running, true)) ++running_;
   return line;
+}
+
+/// Returns true if each thread should have a batch of its own.
+bool LiveTranslator::is_enough_for_all() const {
+  if (num_workers_ == 1) return false;
+  return waiting_bytes_ > kBytesForOneBatch || counts_.waiting_lines + counts_.searched_lines >= kLinesOfThread * num_workers_;
 }
 
 /// Takes the line whose turn it is out of the queue, if there is one.

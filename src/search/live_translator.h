@@ -62,11 +62,12 @@ class LiveTranslator {
   void search_on_this_thread(int64_t workers);
   std::optional<LiveLine> next_line(bool& is_running, bool may_wait, int64_t workers);
   std::optional<LiveLine> popped();
-  bool is_much_waiting() const { return num_workers_ > 1 && waiting_bytes_ > kBytesForOneBatch; }
+  bool is_enough_for_all() const;
   void count(int64_t Load::*what, int64_t number);
 
-  /// What all threads translate together, some 1,000 tokens; with more, each thread has its own batch.
-  static constexpr int64_t kBytesForOneBatch = 4096;
+  /// What all threads translate together: with more bytes waiting, some 1,000 tokens, or more lines here for each thread, each thread has
+  /// its own batch. Batches of their own do not wait for each other, as they would for a thread that the system has stopped.
+  static constexpr int64_t kBytesForOneBatch = 4096, kLinesOfThread = 8;
 
   const Translator translator_;
   const int64_t most_waiting_bytes_, num_threads_, num_workers_;
