@@ -238,7 +238,8 @@ def start_libretranslate(flags, folder):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     peer = subprocess.Popen([flags.peer_python, str(ROOT / "scripts/peers/serve_libretranslate.py"), "--package", package, "--folder", folder, "--port", str(port)],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            env={**os.environ, "OMP_NUM_THREADS": "1"})  # its fastest setting: more threads wait for each other
     for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port)).close()

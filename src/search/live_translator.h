@@ -67,7 +67,7 @@ class LiveTranslator {
 
   /// What all threads translate together: with more bytes waiting, some 1,000 tokens, or more lines here for each thread, each thread has
   /// its own batch. Batches of their own do not wait for each other, as they would for a thread that the system has stopped.
-  static constexpr int64_t kBytesForOneBatch = 4096, kLinesOfThread = 8;
+  static constexpr int64_t kBytesForOneBatch = 4096, kLinesOfThread = 4;
 
   const Translator translator_;
   const int64_t most_waiting_bytes_, num_threads_, num_workers_;
