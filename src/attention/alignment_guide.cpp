@@ -66,7 +66,7 @@ AttentionCall head_of(const AttentionCall& call, int64_t head) {
 std::vector<int64_t> key_positions(const AttentionCall& call) {
   std::vector<int64_t> positions(static_cast<size_t>(call.k.size(0)), 0);
   for (size_t b = 0; b < call.keys->begin.size(); ++b)
-    for (int32_t j = 0; j < call.keys->count[b]; ++j) positions[static_cast<size_t>(call.keys->begin[b] + j)] = j;
+    for (int32_t j = 0; j < call.keys->count[b]; ++j) positions[static_cast<size_t>(call.keys->begin[b]) + static_cast<size_t>(j)] = j;
   return positions;
 }
 
