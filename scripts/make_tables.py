@@ -153,6 +153,12 @@ def service():
     return table(["part", "figure", "measured", "wanted", "date"], rows)
 
 
+def distilled():
+    rows = [[f"{record['role']}, `{record['model']}`", f"{record['million_parameters']} million", f"{record['bleu']}", whole(record["sentences_per_second"]),
+             record["date"]] for record in records("translating", task="distillation")]
+    return table(["Multi30k, German to English, int8", "parameters", "BLEU, test2016", "sentences/s, two cores", "date"], rows)
+
+
 def speed():
     """Lacuna's speed over the fastest peer's: one row a task, one column a processor."""
     def trained(model, precision):
