@@ -10,6 +10,7 @@
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
+#include "config/run_files.h"
 
 namespace lacuna::flags {
 namespace {
@@ -86,6 +87,8 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
   if (!std::filesystem::exists(output, error)) return;
   for (const std::string& input : inputs)
     if (std::filesystem::equivalent(output, input, error)) throw UsageError("-o is " + output + ", which is read; name another folder");
+  if (std::filesystem::exists(std::filesystem::path(output) / run_files::kTrainerJson, error))
+    throw UsageError("-o is " + output + ", which is there and holds the state of a training run; name another folder");
   if (!is_checkpoint(output)) throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }
 

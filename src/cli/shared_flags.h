@@ -32,7 +32,8 @@ void require_none_passed_over(int64_t bad_lines, int64_t lines);
 /// --batch-tokens: tokens that are `treated` (scored, aligned, ...) at a time.
 CLI::Option* add_batch_tokens(CLI::App& app, int64_t& tokens, const std::string& treated);
 
-/// Throws UsageError if a checkpoint at `output` would replace what is none, a link to one (as run folders have), or one of `inputs`.
+/// Throws UsageError if a checkpoint at `output` would replace what is none, a link to one (as run folders have), one that training goes on
+/// from, or one of `inputs`.
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Flags that stand for keys of one section of the configuration. Meaning and range are those of the key.

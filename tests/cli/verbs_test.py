@@ -247,6 +247,8 @@ class Quantize(Verbs):
     def test_replaces_nothing_but_a_rounded_model(self):
         self.assertIn("name another folder", self.refuses("quantize", "-m", RUN, "-o", AVERAGED))
         self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER))
+        step = os.path.realpath(path("run", "last"))
+        self.assertIn("holds the state of a training run; name another folder", self.refuses("quantize", "-m", AVERAGED, "-o", step))
 
 
 class Align(Verbs):
