@@ -139,11 +139,18 @@ FileWriter::FileWriter(const fs::path& path, const fs::path& former) : name_(for
   struct stat status = {};
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
   const mode_t mode = has_former ? status.st_mode & 07777U : 0666;
-  const int new_or_empty = former.empty() ? O_TRUNC : O_EXCL;  // in a folder that others write to, a name may have become a link of theirs
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty;
-  file_ = is_replaceable(path) ? uninterrupted([&] { return open(path.c_str(), flags, mode); }) : open_to_write_to(path);
+  open(path, former.empty() ? O_TRUNC : O_EXCL, mode);  // in a folder that others write to, a name may have become a link of theirs
+  if (has_former) fchmod(file_, mode);                  // whatever the umask is, where the file system knows permissions
+}
+
+FileWriter::FileWriter(const fs::path& path, Begin begin) : name_(path) {
+  open(path, begin == Begin::kAtEnd ? O_APPEND : O_TRUNC, 0666);
+}
+
+void FileWriter::open(const fs::path& path, int how, mode_t mode) {
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | how;
+  file_ = is_replaceable(path) ? uninterrupted([&] { return ::open(path.c_str(), flags, mode); }) : open_to_write_to(path);
   if (file_ < 0) fail_to_write(name_, 0);
-  if (has_former) fchmod(file_, mode);  // whatever the umask is, where the file system knows permissions
 }
 
 FileWriter::~FileWriter() {
@@ -151,14 +158,16 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view bytes) {
-  if (buffer_.size() + bytes.size() >= kBytesPerWrite) {
-    put(buffer_);
-    buffer_.clear();
-  }
+  if (buffer_.size() + bytes.size() >= kBytesPerWrite) flush();
   if (bytes.size() >= kBytesPerWrite)
     put(bytes);
   else
     buffer_ += bytes;
+}
+
+void FileWriter::flush() {
+  put(buffer_);
+  buffer_.clear();
 }
 
 void FileWriter::put(std::string_view bytes) {

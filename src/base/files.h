@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -59,15 +61,21 @@ class FileWriter {
   /// Creates or overwrites the file. A file that is to replace `former` must not exist; it takes the permissions of `former`, and errors
   /// name `former`.
   explicit FileWriter(const std::filesystem::path& path, const std::filesystem::path& former = {});
+  /// Opens the file, which is made if it is not there, and leaves what it holds or overwrites it.
+  enum class Begin { kEmpty, kAtEnd };
+  FileWriter(const std::filesystem::path& path, Begin begin);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view bytes);
+  /// Hands all bytes to the system: whoever reads the file sees them.
+  void flush();
   /// Syncs and closes the file: all bytes are on the disk (or with the reader of a pipe).
   void finish();
 
  private:
+  void open(const std::filesystem::path& path, int how, mode_t mode);
   void put(std::string_view bytes);
 
   std::filesystem::path name_;  // in errors

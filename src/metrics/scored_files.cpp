@@ -1,7 +1,8 @@
-#include <fstream>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/line_reader.h"
 #include "base/spelling.h"
 #include "metrics/run_sacrebleu.h"
@@ -33,17 +34,17 @@ std::string ScoredFiles::add(const fs::path& file) {
   if (fs::is_directory(file, ignored)) throw DataError(shown + " is a directory; expected a text file with one translation a line");
   LineReader reader(file);
   fs::path readable = file;
-  std::ofstream copy;
+  std::optional<FileWriter> copy;
   for (std::string line; reader.next(line);) {
     reader.require_clean(line);
     if (!joiner_.empty()) line = joined(line, joiner_);
     if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
       readable = copies_.emplace_back().path();
-      copy.open(readable, std::ios::binary);
+      copy.emplace(readable);
     }
-    if (copy.is_open()) copy << line << '\n';
+    if (copy) copy->write(line + '\n');
   }
-  if (copy.is_open() && !copy.flush()) throw MachineError("cannot write " + readable.string() + ": is the disk full?");
+  if (copy) copy->flush();
 
   const int64_t count = reader.line_number();
   if (count == 0) throw DataError(shown + " is empty; expected one translation a line");
@@ -57,12 +58,12 @@ std::string ScoredFiles::add(const fs::path& file) {
 }
 
 void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
-  std::ofstream stream(file, std::ios::binary);
+  FileWriter writer(file);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find('\n') != std::string::npos) throw DataError("sentence " + std::to_string(i + 1) + " to be scored holds a line break");
-    stream << lines[i] << '\n';
+    writer.write(lines[i] + '\n');
   }
-  if (!stream.flush()) throw MachineError("cannot write " + file.string() + ": is the disk full?");
+  writer.flush();
 }
 
 }  // namespace lacuna

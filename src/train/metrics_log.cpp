@@ -8,7 +8,6 @@
 
 #include "base/durable_files.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/spelling.h"
@@ -31,16 +30,11 @@ std::optional<Record> record_of(const std::string& line) {
   return Record{record["step"].get<int64_t>(), kind != record.end() && (*kind == "valid" || *kind == "attention")};
 }
 
-void require_good(const std::ostream& stream, const fs::path& file) {
-  if (!stream) throw MachineError("cannot write " + file.string() + ": is the disk full, or the folder read-only?");
-}
-
 }  // namespace
 
 MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step, bool validation_is_due) : file_(std::move(file)) {
   if (resumed_step && fs::exists(file_)) drop_lines_after(*resumed_step, validation_is_due);
-  stream_.open(file_, std::ios::binary | (resumed_step ? std::ios::app : std::ios::trunc));
-  require_good(stream_, file_);
+  writer_.emplace(file_, resumed_step ? FileWriter::Begin::kAtEnd : FileWriter::Begin::kEmpty);
   sync_folder_or_warn(file_.parent_path());
 }
 
@@ -49,8 +43,8 @@ void MetricsLog::sync() const {
 }
 
 void MetricsLog::write(const nlohmann::ordered_json& record) {
-  stream_ << json_text(record) + '\n' << std::flush;
-  require_good(stream_, file_);
+  writer_->write(json_text(record) + '\n');
+  writer_->flush();
 }
 
 void MetricsLog::drop_lines_after(int64_t step, bool validation_is_due) const {

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+
+#include "base/files.h"
 
 namespace lacuna {
 
@@ -27,7 +28,7 @@ class MetricsLog {
   void drop_lines_after(int64_t step, bool validation_is_due) const;
 
   std::filesystem::path file_;
-  std::ofstream stream_;
+  std::optional<FileWriter> writer_;  // never empty after the constructor
 };
 
 }  // namespace lacuna

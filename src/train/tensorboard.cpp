@@ -103,7 +103,7 @@ TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t step) {
   fs::create_directory(folder, error);
   if (error) throw MachineError("cannot make the folder " + folder.string() + ": " + error.message());
   file_ = new_event_file(folder);
-  stream_.open(file_, std::ios::binary);
+  writer_.emplace(file_);
   write_event(0, bytes_field(3, "brain.Event:2"));
   write_event(step + 1, bytes_field(7, integer_field(1, 1)));
   flush();
@@ -114,11 +114,11 @@ void TensorBoardWriter::scalar(const std::string& tag, double value, int64_t ste
 }
 
 void TensorBoardWriter::flush() {
-  if (!stream_.flush()) throw MachineError("cannot write " + file_.string() + ": is the disk full?");
+  writer_->flush();
 }
 
 void TensorBoardWriter::write_event(int64_t step, std::string_view what) {
-  stream_ << record(double_field(1, seconds_since_1970()) + integer_field(2, step) + std::string(what));
+  writer_->write(record(double_field(1, seconds_since_1970()) + integer_field(2, step) + std::string(what)));
 }
 
 }  // namespace lacuna

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/files.h"
 
 namespace lacuna {
 
@@ -28,7 +30,7 @@ class TensorBoardWriter {
   void write_event(int64_t step, std::string_view what);
 
   std::filesystem::path file_;
-  std::ofstream stream_;
+  std::optional<FileWriter> writer_;  // never empty after the constructor
 };
 
 }  // namespace lacuna

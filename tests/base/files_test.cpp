@@ -244,6 +244,20 @@ TEST(FileWriter, HasSyncedItsFileWhenItFinishes) {
   EXPECT_THAT(watched.calls, ElementsAre("fsync a"));
 }
 
+TEST(FileWriter, GoesOnWithAFileAndShowsWhatWasFlushed) {
+  const ScratchFolder folder;
+  const std::filesystem::path file = folder / "a";
+  for (const char* const line : {"one\n", "two\n"}) {
+    FileWriter writer(file, FileWriter::Begin::kAtEnd);
+    writer.write(line);
+    writer.flush();
+    EXPECT_THAT(read_file(file), testing::EndsWith(line));
+  }
+  EXPECT_EQ(read_file(file), "one\ntwo\n");
+  const FileWriter empty(file, FileWriter::Begin::kEmpty);
+  EXPECT_EQ(read_file(file), "");
+}
+
 TEST(FileWriter, WritesPiecesOfAnySizeInTheirOrder) {
   const ScratchFolder folder;
   FileWriter writer(folder / "a");

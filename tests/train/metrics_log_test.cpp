@@ -36,6 +36,14 @@ TEST_F(MetricsLogTest, NotANumberIsNull) {
   EXPECT_EQ(content(), "{\"step\":1,\"loss\":null}\n");
 }
 
+TEST_F(MetricsLogTest, AFullDiskIsNamedWithTheSystemsReason) {
+  MetricsLog log("/dev/full");
+  EXPECT_THAT(message_of<MachineError>([&] {
+                log.write({{"step", 1}});
+              }),
+              testing::HasSubstr("/dev/full: cannot be written: No space left"));
+}
+
 TEST_F(MetricsLogTest, ANewRunStartsANewFile) {
   set_content("{\"step\":1}\n");
   const MetricsLog log(file_);
