@@ -432,7 +432,7 @@ def memory(flags):
     early = resident[min(resident, key=lambda minute: abs(minute - flags.minutes / 6))]
     last = resident[max(resident)]
     return {"requests": (int(requests), None, ""),
-            f"MiB after {flags.minutes / 6:g} and {flags.minutes:g} minutes": (f"{early:.1f}, {last:.1f}", abs(last / early - 1) <= 0.05, "within 5 %")}
+            f"MiB after {flags.minutes / 6:.0f} and {flags.minutes:.0f} minutes": (f"{early:.1f}, {last:.1f}", abs(last / early - 1) <= 0.05, "within 5 %")}
 
 
 PARTS = {part.__name__: part for part in (equal, throughput, latency, libretranslate, overload, idle, hostile, leaving, drain, memory)}
