@@ -12,31 +12,49 @@ void add_varint(std::string& bytes, uint64_t value) {
 
 std::optional<SpmFields::Field> SpmFields::next() {
   constexpr uint64_t kVarint = 0, k64Bits = 1, kWithLength = 2, k32Bits = 5;
+  if (rest_.empty()) return {};
   const std::string_view begin = rest_;
   const std::optional<uint64_t> tag = varint();
   if (!tag) return {};
   Field field = {.number = *tag >> 3, .value = {}, .whole = {}};
   const uint64_t type = *tag & 7;
-  std::optional<uint64_t> bytes = 0;
-  if (type == kVarint && !varint()) return {};
-  if (type == kWithLength) bytes = varint();
-  if (type == k64Bits) bytes = 8;
-  if (type == k32Bits) bytes = 4;
-  if (type > k32Bits || type == 3 || type == 4 || !bytes || *bytes > rest_.size()) return {};
-  if (type == kWithLength) field.value = rest_.substr(0, *bytes);
-  rest_.remove_prefix(*bytes);
+  uint64_t bytes = 0;
+  if (type == kVarint || type == kWithLength) {
+    const std::optional<uint64_t> integer = varint();
+    if (!integer) return {};
+    if (type == kVarint)
+      field.integer = *integer;
+    else
+      bytes = *integer;
+  } else if (type == k64Bits || type == k32Bits) {
+    bytes = type == k64Bits ? 8 : 4;
+  } else {
+    trouble_ = "it has a field of an unknown kind";
+    return {};
+  }
+  if (bytes > rest_.size()) {
+    trouble_ = "it is cut short";
+    return {};
+  }
+  field.value = rest_.substr(0, bytes);
+  rest_.remove_prefix(bytes);
   field.whole = begin.substr(0, begin.size() - rest_.size());
   return field;
 }
 
 std::optional<uint64_t> SpmFields::varint() {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (rest_.empty()) {
+      trouble_ = "it is cut short";
+      return {};
+    }
     const auto byte = static_cast<unsigned char>(rest_.front());
     rest_.remove_prefix(1);
     value |= static_cast<uint64_t>(byte & 0x7FU) << shift;
     if (byte < 0x80) return value;
   }
+  trouble_ = "it has a number of more than 64 bits";
   return {};
 }
 

@@ -21,17 +21,22 @@ class SpmFields {
 
   struct Field {
     uint64_t number = 0;
-    std::string_view value, whole;  ///< the value, if it is one with a length; the field's bytes
+    uint64_t integer = 0;           ///< the value of a varint
+    std::string_view value, whole;  ///< the bytes of all other values; those of the field
   };
+  /// Nothing at the end, and where the rest is damaged.
   std::optional<Field> next();
+  /// Says what is wrong with the field that next() could not read ("it is cut short"); empty at the end of a whole message.
+  const std::string& trouble() const { return trouble_; }
 
  private:
   std::optional<uint64_t> varint();
 
   std::string_view rest_;
+  std::string trouble_;
 };
 
-/// Returns the last field of this number that has a length.
+/// Returns the value of the last field of this number.
 std::optional<std::string_view> field_of(std::string_view message, uint64_t number);
 /// Returns the message without the fields of this number.
 std::string without_field(std::string_view message, uint64_t number);

@@ -4,11 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "text/spm_fields.h"
 
 namespace lacuna {
 namespace {
@@ -37,59 +39,12 @@ uint32_t offset_of(uint32_t unit) {
   return (unit >> 10) << ((unit & (1U << 9)) >> 6);
 }
 
-/// Reads the fields of a message in protobuf's wire format (https://protobuf.dev/programming-guides/encoding).
-class MessageFields {
- public:
-  MessageFields(std::string_view message, const std::string& name) : rest_(message), name_(name) {}
-
-  uint64_t number = 0;          ///< of the field
-  uint64_t value = 0;           ///< of a varint
-  std::string_view bytes = {};  ///< of all other types
-
-  bool next() {
-    if (rest_.empty()) return false;
-    const uint64_t tag = varint();
-    number = tag >> 3;
-    bytes = {};
-    switch (tag & 7) {
-      case 0:
-        value = varint();
-        break;
-      case 1:
-        bytes = take(8);
-        break;
-      case 2:
-        bytes = take(varint());
-        break;
-      case 5:
-        bytes = take(4);
-        break;
-      default:
-        refuse_model(name_, "it has a field of an unknown kind");
-    }
-    return true;
-  }
-
- private:
-  uint64_t varint() {
-    uint64_t result = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<unsigned char>(take(1)[0]);
-      result |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return result;
-    }
-    refuse_model(name_, "it has a number of more than 64 bits");
-  }
-  std::string_view take(uint64_t count) {
-    if (count > rest_.size()) refuse_model(name_, "it is cut short");
-    const std::string_view taken = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-    return taken;
-  }
-
-  std::string_view rest_;
-  const std::string& name_;
-};
+/// Calls `use` with each field of a message, which has to be whole.
+void for_each_field(std::string_view message, const std::string& name, const std::function<void(const SpmFields::Field&)>& use) {
+  SpmFields fields(message);
+  while (const auto field = fields.next()) use(*field);
+  if (!fields.trouble().empty()) refuse_model(name, fields.trouble());
+}
 
 /// Takes the first character of a text that is UTF-8.
 uint32_t take_character(std::string_view& text) {
@@ -193,12 +148,12 @@ size_t ShortenedLine::place_in_line(size_t place) const {
 }
 
 SpmFile::SpmFile(std::string_view bytes, const std::string& name) : alphabet_(kCodePoints) {
-  constexpr uint64_t kPiece = 1, kNormalizer = 3, kDenormalizer = 5, kNormalizerOfTargets = 200;
-  for (MessageFields fields(bytes, name); fields.next();) {
-    const bool is_used = fields.number == kNormalizer;
-    if (fields.number == kPiece) read_piece(fields.bytes, name);
-    if (is_used || fields.number == kDenormalizer || fields.number == kNormalizerOfTargets) read_rules(fields.bytes, name, is_used);
-  }
+  constexpr uint64_t kPiece = 1, kNormalizer = 3, kDenormalizer = 5;
+  for_each_field(bytes, name, [&](const SpmFields::Field& field) {
+    const bool is_used = field.number == kNormalizer;
+    if (field.number == kPiece) read_piece(field.value, name);
+    if (is_used || field.number == kDenormalizer || field.number == kRuleForTargets) read_rules(field.value, name, is_used);
+  });
   if (!has_pieces_) refuse_model(name, "it has no pieces");
   alphabet_[' '] = alphabet_[kWordMark] = true;
 }
@@ -209,11 +164,11 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
   std::string_view text;
   float score = 0;
   uint64_t type = kNormal;
-  for (MessageFields fields(message, name); fields.next();) {
-    if (fields.number == kText) text = fields.bytes;
-    if (fields.number == kType) type = fields.value;
-    if (fields.number == kScore && fields.bytes.size() == sizeof score) std::memcpy(&score, fields.bytes.data(), sizeof score);
-  }
+  for_each_field(message, name, [&](const SpmFields::Field& field) {
+    if (field.number == kText) text = field.value;
+    if (field.number == kType) type = field.integer;
+    if (field.number == kScore && field.value.size() == sizeof score) std::memcpy(&score, field.value.data(), sizeof score);
+  });
   if (text.empty() || text.size() > kLongestPiece || first_invalid_utf8(text))
     refuse_model(name, "it has a piece that is no text of 1 to " + std::to_string(kLongestPiece) + " bytes");
   if (!std::isfinite(score)) refuse_model(name, "it has a piece whose score is no number");
@@ -226,11 +181,11 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
 
 void SpmFile::read_rules(std::string_view message, const std::string& name, bool is_used) {
   constexpr uint64_t kCharacterMap = 2;
-  for (MessageFields fields(message, name); fields.next();) {
-    if (fields.number != kCharacterMap) continue;
-    CharacterRules rules(fields.bytes, name);
+  for_each_field(message, name, [&](const SpmFields::Field& field) {
+    if (field.number != kCharacterMap) return;
+    CharacterRules rules(field.value, name);
     if (is_used) rules_ = std::move(rules);
-  }
+  });
 }
 
 bool SpmFile::has_known_character(std::string_view text) const {

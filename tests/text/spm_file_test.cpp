@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "sample_text.h"
+#include "text/spm_fields.h"
 #include "text/spm_trainer.h"
 #include "text/vocabulary.h"
 
@@ -55,6 +56,25 @@ std::string error_of(const std::string& bytes) {
 }
 std::string error_of(const Trie& trie) {
   return error_of(trie.bytes());
+}
+
+TEST(SpmFields, SayWhatIsWrongWithTheRest) {
+  const auto trouble = [](std::string_view message) {
+    SpmFields fields(message);
+    while (fields.next()) {
+    }
+    return fields.trouble();
+  };
+  EXPECT_EQ(trouble(""), "");
+  EXPECT_EQ(trouble("\x0A\x02"
+                    "ab\x10\x07"),
+            "");
+  EXPECT_EQ(trouble("\x0A\x03"
+                    "ab"),
+            "it is cut short");
+  EXPECT_EQ(trouble("\x10\x87"), "it is cut short");
+  EXPECT_EQ(trouble("\x0B"), "it has a field of an unknown kind");
+  EXPECT_EQ(trouble(std::string(10, '\xFF')), "it has a number of more than 64 bits");
 }
 
 TEST(CharacterRules, FindTheLongest) {
