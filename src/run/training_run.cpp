@@ -95,7 +95,7 @@ int TrainingRun::execute() {
   if (!group_.is_first()) set_least_log_level(LogLevel::kWarning);
   watch_.at(trainer_->state().step + 1, kUpdating);
   const TrainingEnd end = train();
-  keeper_.wait();
+  keeper_.wait(end == TrainingEnd::kInterrupted);
   agreed_interrupt(group_);
   const TrainingState& state = trainer_->state();
   at_first(group_, [&] {
@@ -140,7 +140,7 @@ void TrainingRun::warn(const std::string& text) {
 bool TrainingRun::go_back() {
   constexpr double kFactor = 0.5;
   const TrainingState& now = trainer_->state();
-  keeper_.wait();
+  keeper_.wait(/*goes_on=*/true);
   if (now.went_back_from > 0) {
     warn(fmt::format("training has gone back once before, from step {}: it ends here", now.went_back_from));
     return false;

@@ -37,6 +37,16 @@ std::string mebibytes(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
+/// Returns the steps of checkpoints that training can go back to: of the newest before an interruption and, unless its weights have proved
+/// good, of the one before that, if it still has trainer state.
+std::set<int64_t> steps_to_go_back_to(const std::vector<RunCheckpoint>& checkpoints, bool is_proved) {
+  std::set<int64_t> steps;
+  for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && steps.size() < (is_proved ? 1 : 2); ++one)
+    if (!one->is_of_interruption() && (steps.empty() || has_trainer_state(one->path))) steps.insert(one->step);
+  if (steps.empty()) steps.insert(checkpoints.back().step);
+  return steps;
+}
+
 }  // namespace
 
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
@@ -63,7 +73,7 @@ CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options,
 
 CheckpointKeeper::~CheckpointKeeper() {
   try {
-    finish_writing();
+    finish_writing(/*goes_on=*/true);
   } catch (const std::exception& error) {
     write_log_line(LogLevel::kError, error.what());
   }
@@ -76,7 +86,7 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
     if (!is_scheduled && scores.empty()) return;
     if (unproved_->contents.info.scores.empty()) unproved_.reset();
   }
-  wait();
+  on_all_ranks(group_, [&] { finish_writing(/*goes_on=*/state.skipped_in_a_row > 0); });
   const NamedTensors average = optimizer_.ema_weights(), moments = optimizer_.state();
   at_first(group_, [&] { keep(state, scores, is_scheduled, average, moments); });
   if (group_.is_first()) return;
@@ -104,10 +114,15 @@ void CheckpointKeeper::keep(const TrainingState& state, const Scores& scores, bo
 }
 
 void CheckpointKeeper::confirm() {
+  write(/*is_proved=*/true);
+}
+
+/// Has a thread write what was saved last.
+void CheckpointKeeper::write(bool is_proved) {
   if (!unproved_) return;
   if (!group_.is_first()) return unproved_.reset();
   if (writing_.valid()) writing_.get();
-  writing_ = std::async(std::launch::async, [this, saved = *std::exchange(unproved_, {})] {
+  writing_ = std::async(std::launch::async, [this, is_proved, saved = *std::exchange(unproved_, {})] {
     require_place_();
     try {
       save_checkpoint(saved.path, saved.contents, require_place_);
@@ -115,16 +130,21 @@ void CheckpointKeeper::confirm() {
       require_place_();  // a folder that is gone is named as such
       throw;
     }
-    update_folder();
+    update_folder(is_proved);
   });
 }
 
-void CheckpointKeeper::wait() {
-  on_all_ranks(group_, [this] { finish_writing(); });
+void CheckpointKeeper::wait(bool goes_on) {
+  on_all_ranks(group_, [this, goes_on] {
+    finish_writing(goes_on);
+    if (goes_on || !group_.is_first()) return;
+    require_place_();
+    update_folder(/*is_proved=*/true);
+  });
 }
 
-void CheckpointKeeper::finish_writing() {
-  confirm();
+void CheckpointKeeper::finish_writing(bool goes_on) {
+  write(/*is_proved=*/!goes_on);
   if (writing_.valid()) writing_.get();
 }
 
@@ -133,20 +153,19 @@ void CheckpointKeeper::check() {
 }
 
 void CheckpointKeeper::tidy() {
-  finish_writing();
-  update_folder();
+  finish_writing(/*goes_on=*/true);
+  update_folder(/*is_proved=*/false);
 }
 
-void CheckpointKeeper::update_folder() const {
+void CheckpointKeeper::update_folder(bool is_proved) const {
   remove_leftovers(run_);
   const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_, [](const std::string& damage) {
     write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");
   });
   if (checkpoints.empty()) return;
   std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
-  const auto regular = std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& one) { return !one.is_of_interruption(); });
-  const int64_t to_go_back_to = regular == checkpoints.rend() ? checkpoints.back().step : regular->step;
-  kept.insert(to_go_back_to);
+  const std::set<int64_t> to_go_back_to = steps_to_go_back_to(checkpoints, is_proved);
+  kept.insert(to_go_back_to.begin(), to_go_back_to.end());
   link_checkpoint(run_, run_files::kLast, checkpoints.back().step);
   std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
   std::erase_if(best,
@@ -158,7 +177,7 @@ void CheckpointKeeper::update_folder() const {
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (!kept.contains(checkpoint.step))
       remove_folder(checkpoint.path);
-    else if (checkpoint.step != checkpoints.back().step && checkpoint.step != to_go_back_to)
+    else if (checkpoint.step != checkpoints.back().step && !to_go_back_to.contains(checkpoint.step))
       drop_trainer_state(checkpoint.path);
   }
 }

@@ -45,8 +45,9 @@ class CheckpointKeeper {
   void drop_unproved() { unproved_.reset(); }
   /// Rethrows an error of the background thread, if it has finished.
   void check();
-  /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk.
-  void wait();
+  /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk. If training `goes_on`, from an
+  /// earlier checkpoint or in a later start, the one before a checkpoint that has not proved good stays, with its trainer state.
+  void wait(bool goes_on = false);
   /// Waits, then repairs the folder after a crash. Damaged checkpoints are logged and left alone. For rank 0 alone.
   void tidy();
   /// Returns the size of a checkpoint with trainer state, in bytes.
@@ -58,11 +59,12 @@ class CheckpointKeeper {
 
  private:
   /// Deletes half-written folders and checkpoints that are not kept, updates the links `last` and `best`, and removes
-  /// trainer state from all but the newest checkpoint and the newest one before an interruption, to which training can go back.
-  void update_folder() const;
+  /// trainer state from all but the newest checkpoint and those to which training can go back.
+  void update_folder(bool is_proved) const;
   uint64_t weight_bytes() const;
   void keep(const TrainingState& state, const Scores& scores, bool is_scheduled, const NamedTensors& average, const NamedTensors& moments);
-  void finish_writing();
+  void write(bool is_proved);
+  void finish_writing(bool goes_on);
 
   std::string run_;
   TrainOptions options_;

@@ -160,6 +160,30 @@ TEST_F(CheckpointKeeperTest, WritesWhatHasProvedGood) {
   EXPECT_TRUE(fs::exists(run_ / "step_20"));
 }
 
+TEST_F(CheckpointKeeperTest, TheOneBeforeStaysUntilTheNewestHasProvedGood) {
+  const auto with_state = [&] {
+    std::vector<std::string> names;
+    for (const std::string& name : entries())
+      if (name.starts_with("step_") && has_trainer_state((run_ / name).string())) names.push_back(name);
+    return names;
+  };
+  {
+    CheckpointKeeper interrupted = keeper(keeping(1, 0));
+    interrupted.save(at_step(10), {}, true);
+    interrupted.confirm();
+    interrupted.save(at_step(20), {}, true);
+    interrupted.wait(/*goes_on=*/true);
+    EXPECT_THAT(with_state(), ElementsAre("step_10", "step_20"));
+  }
+  CheckpointKeeper next = keeper(keeping(1, 0));
+  next.tidy();
+  EXPECT_THAT(with_state(), ElementsAre("step_10", "step_20"));
+  next.save(at_step(30), {}, true);
+  next.confirm();
+  next.wait();
+  EXPECT_THAT(entries(), ElementsAre("last", "step_30"));
+}
+
 TEST_F(CheckpointKeeperTest, OfOneAndTheSameWeightsTheLastIsWritten) {
   CheckpointKeeper checkpoints = keeper(keeping(5, 0));
   TrainingState skipping = at_step(12);
