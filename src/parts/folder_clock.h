@@ -13,6 +13,8 @@ class FolderClock {
   FolderClock(const FolderClock&) = delete;
   FolderClock& operator=(const FolderClock&) = delete;
 
+  /// True for the file of a process that ended in that moment.
+  static bool is_left(const std::filesystem::path& file);
   /// Returns the seconds since 1970. Throws MachineError if the file system does not answer.
   double now() const;
 

@@ -146,8 +146,9 @@ class Worker {
     std::error_code ignored;
     for (const fs::directory_entry& entry : fs::directory_iterator(job_.path(), ignored)) {
       const std::string name = entry.path().filename().string();
-      if (!name.starts_with("part-")) continue;
-      if (name.find(".lacuna-tmp.") != std::string::npos || name.find(".claim") != std::string::npos) fs::remove(entry.path(), ignored);
+      const bool is_of_part =
+          name.starts_with("part-") && (name.find(".lacuna-tmp.") != std::string::npos || name.find(".claim") != std::string::npos);
+      if (is_of_part || FolderClock::is_left(entry.path())) fs::remove(entry.path(), ignored);
     }
   }
 

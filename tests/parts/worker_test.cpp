@@ -1,9 +1,11 @@
 #include "parts/worker.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "../base/child.h"
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "parts/status.h"
 
@@ -66,6 +68,21 @@ TEST(Worker, MakesAllPartsWhereverTheTextEnds) {
     EXPECT_EQ(joined(job, totals.parts), numbers(lines));
     EXPECT_TRUE(status_of(job).is_done());
   }
+}
+
+TEST(Worker, RemovesWhatEndedProcessesLeft) {
+  const ScratchFolder folder;
+  JobFolder job = job_in(folder / "job");
+  const std::string name = WriterProcess().name(), machine = name.substr(0, name.find('.') + 1);
+  const std::string running = machine + std::to_string(getppid()), ended = machine + "2147483647";
+  folder.write("job/.now." + running, "");
+  folder.write("job/.now." + ended, "");
+  folder.write("job/part-00000.lacuna-tmp." + ended + ".0", "");
+  Numbers maker(5);
+  work_on(job, maker);
+  EXPECT_TRUE(fs::exists(folder / ("job/.now." + running)));
+  EXPECT_FALSE(fs::exists(folder / ("job/.now." + ended)));
+  EXPECT_FALSE(fs::exists(folder / ("job/part-00000.lacuna-tmp." + ended + ".0")));
 }
 
 TEST(Worker, SharesTheWorkWithOthers) {
