@@ -69,7 +69,7 @@ class Pass {
   }
 
   ModelAnalysis run() {
-    PairReader reader(settings_.src, settings_.tgt, vocabularies_, result_.max_tokens, LongPairs::kMark);
+    PairReader reader(settings_.src, settings_.tgt, vocabularies_, result_.max_tokens, LongPairs::kMark, settings_.bad_lines);
     std::optional<LinkReader> gold;
     if (result_.alignment) gold.emplace(settings_.gold, settings_.gold_base);
     for (std::vector<SentencePair> pairs; !(pairs = reader.next(kPairsAtATime)).empty();) {
@@ -82,6 +82,7 @@ class Pass {
       measure_importance(pairs);
       for (const SentencePair& pair : pairs) {
         result_.empty_pairs += pair.is_empty();
+        result_.bad_pairs += !pair.error.empty();
         result_.long_pairs.see(pair);
       }
     }

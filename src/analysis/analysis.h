@@ -27,8 +27,9 @@ struct AnalysisSettings {
   std::string src, tgt;
   std::string gold;  ///< word alignments; empty = none
   int gold_base = 0;
-  bool is_gold_turned = false;      ///< the gold links are (tgt, src)
-  int64_t num_pairs = 0;            ///< lines of src
+  bool is_gold_turned = false;  ///< the gold links are (tgt, src)
+  int64_t num_pairs = 0;        ///< lines of src
+  OnBadLine bad_lines = OnBadLine::kStop;
   std::set<std::string> only = {};  ///< of kMeasures; empty = all
   int64_t batch_tokens = 3000;
   int64_t importance_sentences = 0;  ///< spread evenly over the corpus; others replace pairs that are left out
@@ -69,7 +70,7 @@ struct PlaceAnalysis {
 struct ModelAnalysis {
   std::string name;
   int64_t num_heads = 0, decoder_layers = 0;
-  int64_t pairs = 0, empty_pairs = 0, src_tokens = 0, tgt_tokens = 0;
+  int64_t pairs = 0, empty_pairs = 0, bad_pairs = 0, src_tokens = 0, tgt_tokens = 0;
   LongPairCount long_pairs;
   int64_t max_tokens = 0;                    ///< of a side; pairs with more are long
   std::vector<PlaceAnalysis> places;         ///< encoder_self from the bottom, then decoder_self, then cross
@@ -94,8 +95,9 @@ struct AnalyzedModel {
   std::string joiner = {};  ///< of its `translate`
 };
 
-/// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left, and
-/// CheckpointError if the model's outputs are not finite numbers. Calls `progress` with the number of pairs done after each batch.
+/// Pairs with an empty side, those longer than the model can read and, under OnBadLine::kSkip, bad ones are left out and counted. Throws
+/// LineError for a bad one otherwise, DataError if no pair is left, and CheckpointError if the model's outputs are not finite numbers.
+/// Calls `progress` with the number of pairs done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
 
 struct MissingMeasure {

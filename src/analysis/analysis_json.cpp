@@ -116,6 +116,7 @@ ordered_json model_json(const ModelAnalysis& model, const AnalysisSettings& sett
                        {"pairs", model.pairs},
                        {"empty_pairs", model.empty_pairs},
                        {"long_pairs", model.long_pairs.count},
+                       {"bad_pairs", model.bad_pairs},
                        {"src_tokens", model.src_tokens},
                        {"tgt_tokens", model.tgt_tokens},
                        {"notes", model.notes},

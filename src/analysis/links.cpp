@@ -39,25 +39,43 @@ struct Observed {
   std::string zero_at;  // file and line of the first link that names word 0; empty = none does
 };
 
-Observed observe(const std::string& path, const std::string& src, const std::string& tgt, const std::string& joiner) {
+/// A pair of lines as observe() reads it.
+struct TextPair {
+  std::string src, tgt;
+  bool is_bad = false;
+
+  /// Reads the next pair. Returns false at the end.
+  bool read(CorpusReader& reader, OnBadLine bad_lines) {
+    is_bad = false;
+    try {
+      return reader.next(src, tgt);
+    } catch (const LineError&) {
+      if (bad_lines == OnBadLine::kStop) throw;
+      is_bad = true;
+      return true;
+    }
+  }
+};
+
+Observed observe(const std::string& path, const std::string& src, const std::string& tgt, const std::string& joiner, OnBadLine bad_lines) {
   for (const std::string& file : {path, src, tgt}) require_rereadable_file(file);  // now, and again link by link
   Observed seen;
   LinkReader reader(path);
   std::optional<CorpusReader> texts;
   if (!src.empty()) texts.emplace(src, tgt);
   GoldLinks links;
-  std::string src_line, tgt_line;
+  TextPair pair;
   for (bool more_links = true, more_texts = texts.has_value(); more_links || more_texts;) {
     more_links = more_links && reader.next(links);
-    more_texts = more_texts && texts->next(src_line, tgt_line);
+    more_texts = more_texts && pair.read(*texts, bad_lines);
     seen.lines += more_links;
     seen.text_lines += more_texts;
     if (!more_links) continue;
     for (const auto& [src_word, tgt_word] : links.possible)
       if (seen.zero_at.empty() && (src_word == 0 || tgt_word == 0)) seen.zero_at = reader.place();
     seen.has_links = seen.has_links || !links.possible.empty();
-    if (!more_texts) continue;
-    const int32_t src_words = joined_words(src_line, joiner).back(), tgt_words = joined_words(tgt_line, joiner).back();
+    if (!more_texts || pair.is_bad) continue;
+    const int32_t src_words = joined_words(pair.src, joiner).back(), tgt_words = joined_words(pair.tgt, joiner).back();
     seen.from_zero.see(links.possible, src_words, tgt_words, reader.place());
     seen.from_one.see(links.possible, src_words, tgt_words, reader.place());
   }
@@ -124,12 +142,12 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag, const std::string& joiner) {
-  return base_of(observe(links, src, tgt, joiner), links, given, src, flag);
+  return base_of(observe(links, src, tgt, joiner, OnBadLine::kStop), links, given, src, flag);
 }
 
 int checked_base_of_gold(const std::string& gold, std::optional<int> given, const std::string& src, const std::string& tgt,
-                         const std::string& joiner) {
-  const Observed seen = observe(gold, src, tgt, joiner);
+                         const std::string& joiner, OnBadLine bad_lines) {
+  const Observed seen = observe(gold, src, tgt, joiner, bad_lines);
   const int base = base_of(seen, gold, given, src, "--gold-base");
   if (!seen.has_links)
     throw DataError(gold + ": none of its " + std::to_string(seen.lines) +

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/line_reader.h"
+#include "config/options.h"
 #include "data/word_links.h"
 
 /// Word alignments: links between the words of a sentence and of its translation, their text form, and the symmetrization of two
@@ -46,8 +47,9 @@ int checked_base(const std::string& links, std::optional<int> given, const std::
                  const std::string& flag, const std::string& joiner = "");
 
 /// checked_base() for gold links, whose flag is --gold-base. Throws DataError too where the file, which error rates need, has no link.
+/// Under OnBadLine::kSkip, links of a pair that is a bad line are not compared with it.
 int checked_base_of_gold(const std::string& gold, std::optional<int> given, const std::string& src, const std::string& tgt,
-                         const std::string& joiner = "");
+                         const std::string& joiner = "", OnBadLine bad_lines = OnBadLine::kStop);
 
 /// The ways to merge the alignments of two directions.
 enum class Symmetrization { kIntersection, kUnion, kGrowDiagFinalAnd };

@@ -192,7 +192,7 @@ void FileReplacement::finish() {
 }
 
 void FileReplacement::finish_as(const fs::path& name) {
-  writer_.finish();
+  sync();
   if (rename(temporary_.c_str(), name.c_str()) != 0) fail_to_write(name, 0);
   is_finished_ = true;
   try_sync_folder(name.parent_path());

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/line_reader.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "base/system_error.h"
@@ -44,6 +45,40 @@ void remove_if_interrupted(const std::string& file) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction former = {};
     if (sigaction(signal, nullptr, &former) == 0 && former.sa_handler == SIG_DFL) std::signal(signal, remove_and_end);
+  }
+}
+
+/// Returns the name of the part of a file that was kept as the n-th, from 1: of a start that ended early.
+std::filesystem::path part_of(const std::filesystem::path& file, int n) {
+  return file.string() + ".partial" + (n == 1 ? "" : "." + std::to_string(n));
+}
+
+/// True if a file begins with all that is in `part`, both unpacked.
+bool begins_with(const std::filesystem::path& file, const std::filesystem::path& part) {
+  try {
+    InputStream whole(file), beginning(part);
+    std::string bytes;
+    for (std::string wanted; beginning.read(wanted); wanted.clear()) {
+      while (bytes.size() < wanted.size() && whole.read(bytes)) {
+      }
+      if (!bytes.starts_with(wanted)) return false;
+      bytes.erase(0, wanted.size());
+    }
+    return true;
+  } catch (const Error&) {  // a damaged one is not known to
+    return false;
+  }
+}
+
+/// Removes the parts that earlier starts have kept of a file which is whole now, if it has all that is in them.
+void remove_parts_of(const std::filesystem::path& file) {
+  std::error_code error;
+  for (int n = 1; std::filesystem::is_regular_file(part_of(file, n), error); ++n) {
+    const std::filesystem::path part = part_of(file, n);
+    if (!begins_with(file, part))
+      log_warning("{}, of an earlier start, stays: {} does not begin with it", part.string(), file.string());
+    else if (std::filesystem::remove(part, error))
+      log_info("{}, of an earlier start, is removed: {} has all of it", part.string(), file.string());
   }
 }
 
@@ -114,7 +149,9 @@ void Output::sync() {
 
 void Output::finish() {
   sync();
-  if (file_ != nullptr) file_->finish();
+  if (file_ == nullptr) return;
+  file_->finish();
+  remove_parts_of(path_);
 }
 
 void finish_together(const std::vector<Output*>& outputs, const std::vector<std::filesystem::path>& outdated) {
@@ -134,11 +171,13 @@ void finish_together(const std::vector<Output*>& outputs, const std::vector<std:
 
 void Output::keep_partial_of(int64_t lines) {
   if (file_ == nullptr || lines == 0) return;
-  const std::filesystem::path partial = path_.string() + ".partial";
   try {
-    if (packed_ != nullptr) packed_->finish();
-    file_->finish_as(partial);
-    log_warning("{} has what was made of the first {}", partial.string(), counted(lines, "line"));
+    sync();
+    std::error_code error;
+    int n = 1;
+    while (std::filesystem::exists(part_of(path_, n), error) && !begins_with(file_->temporary(), part_of(path_, n))) ++n;
+    file_->finish_as(part_of(path_, n));
+    log_warning("{} has what was made of the first {}", part_of(path_, n).string(), counted(lines, "line"));
   } catch (const MachineError&) {  // why the verb ends is worth more to know
   }
 }

@@ -42,10 +42,11 @@ class Output {
 
   /// Returns false if nobody reads stdout, or the pipe, any more.
   bool write(std::string_view text);
-  /// Gives the file its name.
+  /// Gives the file its name, and removes parts of it that keep_partial_of() has kept in earlier starts, if it has all of them.
   void finish();
-  /// Keeps a file that will not be finished beside its place, as `path`.partial, and logs that it has the results of `lines` lines of
-  /// input. Does nothing if that is none, for stdout, pipes and devices, which have them, and where the disk refuses.
+  /// Keeps a file that will not be finished beside its place, as `path`.partial (or .partial.2 and so on, where a part of an earlier start
+  /// holds what this one does not), and logs that it has the results of `lines` lines of input. Does nothing if that is none, for stdout,
+  /// pipes and devices, which have them, and where the disk refuses.
   void keep_partial_of(int64_t lines);
 
  private:

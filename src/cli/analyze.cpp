@@ -59,6 +59,7 @@ struct AnalyzeFlags {
     app.add_option("--save-layers", saved_layers, "Only of these layers, 0 the lowest")->needs(save);
     app.add_option("--save-heads", saved_heads, "Only of these heads, from 0")->needs(save);
     flags::add_batch_tokens(app, settings.batch_tokens, "decoded");
+    flags::add_on_error(app, settings.bad_lines, "its pair is left out");
     common.declare_runtime(app);
     app.footer(
         "Every key under `model.attention` is a flag too, for all models, as far as they have the parameters:\n"
@@ -103,14 +104,14 @@ void refuse_contradictions(const AnalyzeFlags& flags) {
 /// Reads all files through, so that what is wrong with them is known before a model is loaded. `models` are the options of each.
 void check_files(AnalyzeFlags& flags, const std::vector<Options>& models) {
   AnalysisSettings& settings = flags.settings;
-  settings.num_pairs = count_pairs({.src = settings.src, .tgt = settings.tgt});
+  settings.num_pairs = count_pairs({.src = settings.src, .tgt = settings.tgt}, settings.bad_lines, kHowToSkip);
   if (!flags.saved_lines.empty())
     for (const int64_t line : numbers_of(flags.saved_lines, "--save-weights", 1, settings.num_pairs)) settings.saved_lines.insert(line - 1);
   if (settings.gold.empty()) return;
   std::set<std::string> joiners;  // which say where the words are that links count
   for (const Options& options : models) joiners.insert(options.translate.joiner);
   for (const std::string& joiner : joiners)
-    settings.gold_base = checked_base_of_gold(settings.gold, flags.gold_base, settings.src, settings.tgt, joiner);
+    settings.gold_base = checked_base_of_gold(settings.gold, flags.gold_base, settings.src, settings.tgt, joiner, settings.bad_lines);
 }
 
 /// The layers and heads of this model whose weights are saved.
@@ -169,6 +170,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
     if (model.long_pairs.count > 0)
       log_warning("{}: {}", model.name, model.long_pairs.message("are left out", flags.settings.num_pairs, model.max_tokens));
   log_info("{}: {}; the report is {}", folder.string(), counted(models.front().pairs, "pair"), (folder / "report.html").string());
+  flags::require_none_passed_over(models.front().bad_pairs, flags.settings.num_pairs);
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
+#include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "metrics/sacrebleu.h"
 #include "text/writing_system.h"
@@ -56,6 +57,7 @@ void declare(CLI::App& app, EvaluateOptions& options) {
   app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap; of a single file, for --confidence")
       ->check(whole_number_from(2));
   app.add_flag("--json", options.json, "Print one JSON object");
+  flags::add_on_error(app, options.scoring.bad_lines, "it is left out of all files");
   app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU; it is looked for unless given");
 }
 
@@ -75,6 +77,7 @@ void print_text(const CorpusScores& scores) {
 
 void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
   ordered_json report = {{"hypotheses", options.hypotheses.front()}, {"references", options.references}, {"lines", scores.num_lines}};
+  if (scores.bad_lines > 0) report["bad_lines"] = scores.bad_lines;
   report["tokenizer"] = scores.tokenizer;
   if (!options.scoring.joiner.empty()) report["joiner"] = options.scoring.joiner;
   for (const auto& [key, score] : scores.all()) {
@@ -87,6 +90,7 @@ void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
 
 void print_json(const EvaluateOptions& options, const PairedComparison& comparison) {
   ordered_json report = {{"references", options.references}, {"samples", options.num_samples}};
+  if (comparison.bad_lines > 0) report["bad_lines"] = comparison.bad_lines;
   for (const auto& [key, signature] : comparison.signatures) report["signatures"][key] = signature;
   for (const PairedSystem& system : comparison.systems) {
     ordered_json entry = {{"hypotheses", system.hypotheses.string()}};
@@ -107,6 +111,7 @@ void score_one(EvaluateOptions options, const Scorer& scorer) {
     print_json(options, scores);
   else
     print_text(scores);
+  flags::require_none_passed_over(scores.bad_lines, scores.num_lines + scores.bad_lines);
 }
 
 void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
@@ -116,19 +121,32 @@ void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
     print_json(options, comparison);
   else
     std::cout << comparison.report;
+  flags::require_none_passed_over(comparison.bad_lines, comparison.num_lines + comparison.bad_lines);
+}
+
+/// Returns the first lines of a file, but for those that are too long, of which whoever scores it will speak.
+std::vector<std::string> first_lines(const std::string& file) {
+  constexpr size_t kLinesToSee = 1000;
+  LineReader reader(file);
+  std::vector<std::string> lines;
+  for (std::string line; lines.size() < kLinesToSee;) {
+    try {
+      if (!reader.next(line)) break;
+      lines.push_back(line);
+    } catch (const LineError&) {
+      continue;
+    }
+  }
+  return lines;
 }
 
 /// Throws UsageError where BLEU would take sentences for words, as the language is not said.
 void require_language(const EvaluateOptions& options) {
-  constexpr size_t kLinesToSee = 1000;
   const bool has_bleu = std::ranges::find(options.scoring.metrics, "bleu") != options.scoring.metrics.end();
   if (!has_bleu || !options.scoring.tgt_lang.empty() || !options.scoring.tokenizer.empty()) return;
   for (const std::string& reference : options.references) {
     if (reference == "-" || !std::filesystem::is_regular_file(reference)) continue;  // read once, or not there: said by whoever reads it
-    LineReader reader(reference);
-    std::vector<std::string> lines;
-    for (std::string line; lines.size() < kLinesToSee && reader.next(line);) lines.push_back(line);
-    if (const std::string languages = languages_without_spaces(lines); !languages.empty())
+    if (const std::string languages = languages_without_spaces(first_lines(reference)); !languages.empty())
       throw UsageError("--ref is " + reference + ", which has no spaces between words; expected --tgt-lang " + languages +
                        " for BLEU's tokenizer, or --tokenize with the name of one (13a for words between spaces)");
   }
@@ -156,10 +174,14 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   require_language(options);
   warn_of_ter(options.scoring);
   const Scorer scorer = find_sacrebleu(options.sacrebleu);
-  if (options.hypotheses.size() == 1)
-    score_one(options, scorer);
-  else
-    compare_several(options, scorer);
+  try {
+    if (options.hypotheses.size() == 1)
+      score_one(options, scorer);
+    else
+      compare_several(options, scorer);
+  } catch (const LineError& error) {
+    throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
+  }
   return 0;
 }
 

@@ -1,12 +1,9 @@
 #include "cli/shared_flags.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 
-#include "base/line_reader.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
@@ -57,22 +54,6 @@ CLI::Option* add_base(CLI::App& app, const std::string& flag, std::optional<int>
 
 CLI::Option* add_output(CLI::App& app, std::string& output, const std::string& what) {
   return app.add_option("-o,--output", output, what + "; - is standard output")->type_name("FILE");
-}
-
-CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error) {
-  const auto take = [&on_error](const std::string& word) { on_error = word == "skip" ? OnBadLine::kSkip : OnBadLine::kStop; };
-  return app
-      .add_option_function<std::string>(
-          "--on-error", take,
-          "A line that cannot be taken (not UTF-8, longer than 1 MiB, wrong JSON, ...) ends the work, or is passed over: an empty "
-          "line stands for it, {\"error\": ...} in JSON, and the exit code is 1 in the end")
-      ->default_str("stop")
-      ->check(CLI::IsMember({"stop", "skip"}));
-}
-
-void require_none_passed_over(int64_t bad_lines, int64_t lines) {
-  if (bad_lines > 0)
-    throw PassedOverError(fmt::format("{} of {} could not be taken and were passed over", bad_lines, counted(lines, "line")));
 }
 
 CLI::Option* add_batch_tokens(CLI::App& app, int64_t& tokens, const std::string& treated) {

@@ -25,8 +25,9 @@ Pair add_pair(CLI::App& app, std::string& src, std::string& tgt);
 CLI::Option* add_base(CLI::App& app, const std::string& flag, std::optional<int>& base, const std::string& links);
 /// -o: a file, or - for standard output.
 CLI::Option* add_output(CLI::App& app, std::string& output, const std::string& what);
-/// --on-error, stop or skip: what to do with a line of input that cannot be taken.
-CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error);
+/// --on-error, stop or skip: what to do with a line of input that cannot be taken. `fate` says what becomes of one that is passed over.
+CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error,
+                          const std::string& fate = "an empty line stands for it, {\"error\": ...} in JSON");
 /// Throws PassedOverError, for its message and exit code, if lines were passed over.
 void require_none_passed_over(int64_t bad_lines, int64_t lines);
 /// --batch-tokens: tokens that are `treated` (scored, aligned, ...) at a time.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/links.h"
+#include "base/line_reader.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/spelling.h"
@@ -14,6 +15,7 @@
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "data/corpus_reader.h"
 #include "data/lexicon.h"
@@ -27,6 +29,7 @@ constexpr size_t kPairsAtATime = 8192;
 struct ShortlistFlags {
   std::string model, src, tgt, output, alignments, level = "word";
   int64_t best = 100, frequent = 100, iterations = 5, max_pairs = 0;
+  OnBadLine bad_lines = OnBadLine::kStop;
   CommonFlags common;
 
   void declare(CLI::App& app) {
@@ -42,24 +45,38 @@ struct ShortlistFlags {
     app.add_option("--level", level, "What they link")->check(CLI::IsMember({"word", "subword"}))->needs(links);
     app.add_option("--iterations", iterations, "Iterations of IBM model 1")->check(whole_number_from(1))->excludes(links);
     app.add_option("--max-pairs", max_pairs, "Only the first so many pairs; 0 = all")->check(whole_number_from(0));
+    flags::add_on_error(app, bad_lines, "its pair is left out");
     common.declare_threads_and_log(app);
     app.footer("Memory: some 16 bytes for each pair of tokens, and 8 for each of at most 1,000 translations of a source token.");
   }
 };
 
-/// A pair of lines as tokens, with the place of the pair.
+/// A pair of lines as tokens, with the place of the pair; empty if it is bad and passed over.
 struct Pair {
   std::string src_text, tgt_text, place;
   std::vector<TokenId> src, tgt;
+  bool is_bad = false;
 };
 
-/// The next pairs, none at the end; tokenized on all threads.
-std::vector<Pair> next_pairs(CorpusReader& reader, const Vocabularies& vocabularies, size_t count) {
-  std::vector<Pair> pairs;
-  for (Pair pair; pairs.size() < count && reader.next(pair.src_text, pair.tgt_text);) {
-    pair.place = reader.src_place();
-    pairs.push_back(pair);
+/// Reads the next pair of lines. Returns false at the end.
+bool read_pair(CorpusReader& reader, OnBadLine bad_lines, Pair& pair) {
+  pair = {};
+  try {
+    if (!reader.next(pair.src_text, pair.tgt_text)) return false;
+  } catch (const LineError& error) {
+    if (bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
+    log_warning("{} (passed over)", error.what());
+    pair = {};
+    pair.is_bad = true;
   }
+  pair.place = reader.src_place();
+  return true;
+}
+
+/// The next pairs, none at the end; tokenized on all threads.
+std::vector<Pair> next_pairs(CorpusReader& reader, const Vocabularies& vocabularies, OnBadLine bad_lines, size_t count) {
+  std::vector<Pair> pairs;
+  for (Pair pair; pairs.size() < count && read_pair(reader, bad_lines, pair);) pairs.push_back(pair);
   at::parallel_for(0, static_cast<int64_t>(pairs.size()), 64, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       pairs[i].src_text = source_text(*vocabularies.src, pairs[i].src_text);
@@ -97,6 +114,7 @@ class Gatherer {
   void add(const Pair& pair) {
     for (const TokenId id : pair.tgt) ++frequencies_[static_cast<size_t>(id)];
     pairs_.add(pair.src, pair.tgt);
+    bad_pairs_ += pair.is_bad ? 1 : 0;
     if (reader_) add_links(pair);
   }
 
@@ -135,13 +153,15 @@ class Gatherer {
              100 * static_cast<double>(found) / static_cast<double>(std::max<int64_t>(tokens, 1)));
   }
 
-  int64_t num_pairs() const { return pairs_.size(); }
+  int64_t num_pairs() const { return pairs_.size(); }  ///< bad ones among them
+  int64_t bad_pairs() const { return bad_pairs_; }
 
  private:
   void add_links(const Pair& pair) {
     GoldLinks links;
     if (!reader_->next(links))
       throw DataError(reader_->place() + ": is the last line of links, and " + pair.place + " has none; expected one line for each pair");
+    if (pair.is_bad) return;
     const bool by_words = flags_.level == "word";
     const auto src = units_of(*vocabularies_.src, pair.src_text, pair.src, by_words);
     const auto tgt = units_of(*vocabularies_.tgt, pair.tgt_text, pair.tgt, by_words);
@@ -169,6 +189,7 @@ class Gatherer {
   const Vocabularies& vocabularies_;
   std::optional<LinkReader> reader_;
   TokenPairs pairs_;
+  int64_t bad_pairs_ = 0;
   LinkedTokenCounts links_;
   std::vector<int64_t> frequencies_;  // of target tokens
 };
@@ -189,13 +210,14 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   Gatherer gatherer(flags, vocabularies);
   Output output(flags.output, {flags.src, flags.tgt});  // for its errors, before long work
   const auto room = [&] { return static_cast<size_t>(flags.max_pairs > 0 ? flags.max_pairs - gatherer.num_pairs() : INT64_MAX); };
-  for (std::vector<Pair> pairs; !(pairs = next_pairs(reader, vocabularies, std::min(kPairsAtATime, room()))).empty();)
+  for (std::vector<Pair> pairs; !(pairs = next_pairs(reader, vocabularies, flags.bad_lines, std::min(kPairsAtATime, room()))).empty();)
     for (const Pair& pair : pairs) gatherer.add(pair);
-  if (gatherer.num_pairs() == 0) throw DataError(flags.src + " and " + flags.tgt + " hold no pairs of sentences");
+  if (gatherer.num_pairs() == gatherer.bad_pairs()) throw DataError(flags.src + " and " + flags.tgt + " hold no pairs of sentences");
   const Shortlist shortlist = gatherer.shortlist(room() > 0);
   if (!output.write(shortlist.to_text())) return kBrokenPipe;
   output.finish();
   gatherer.report(shortlist);
+  flags::require_none_passed_over(gatherer.bad_pairs(), gatherer.num_pairs());
   return 0;
 }
 

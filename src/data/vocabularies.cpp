@@ -37,31 +37,32 @@ struct TrainingText {
   }
 };
 
-void pass_over(const LineError& /*error*/, std::string_view /*line*/) {}
+/// Returns what passes over bad lines, and counts them.
+CorpusReader::BadLineHandler counted_in(int64_t& count) {
+  return [&count](const LineError& /*error*/, std::string_view /*line*/) { ++count; };
+}
 
 /// Reads one side alone, without the characters that sources lose. If the sides are two files, they are known to have the
 /// same length, and no bad lines unless these are skipped.
 SpmText src_of(const CorpusOptions& corpus, OnBadLine bad_lines) {
-  if (corpus.tsv.empty() && corpus.src_prefix.empty() && bad_lines == OnBadLine::kStop) {
-    const auto read = [file = text_file(corpus.src)](const auto& use) {
-      file.read([&](const std::string& line) { use(without_invisible_characters(line)); });
-    };
-    return {.name = corpus.src, .read = read};
-  }
+  if (corpus.tsv.empty() && corpus.src_prefix.empty() && bad_lines == OnBadLine::kStop) return text_file(corpus.src, Side::kSrc);
   const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
-    for (CorpusReader reader(corpus, pass_over); reader.next(src, tgt);) use(without_invisible_characters(src));
+    int64_t passed_over = 0;
+    for (CorpusReader reader(corpus, counted_in(passed_over)); reader.next(src, tgt);) use(without_invisible_characters(src));
+    return passed_over;
   };
   return {.name = corpus.src_text() + prefix, .read = read};
 }
 
 SpmText tgt_of(const CorpusOptions& corpus, OnBadLine bad_lines) {
-  if (corpus.tsv.empty() && bad_lines == OnBadLine::kStop)
-    return {.name = corpus.tgt, .read = text_file(corpus.tgt).read, .is_target = true};
+  if (corpus.tsv.empty() && bad_lines == OnBadLine::kStop) return text_file(corpus.tgt, Side::kTgt);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
-    for (CorpusReader reader(corpus, pass_over); reader.next(src, tgt);) use(tgt);
+    int64_t passed_over = 0;
+    for (CorpusReader reader(corpus, counted_in(passed_over)); reader.next(src, tgt);) use(tgt);
+    return passed_over;
   };
   return {.name = corpus.tgt_text(), .read = read, .is_target = true};
 }

@@ -154,7 +154,7 @@ std::string with_names(std::string report, const ScoredFiles& files, const std::
 PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::path>& systems, const std::vector<fs::path>& references,
                                   int64_t num_samples, const ScoreOptions& options) {
   require_different(systems);
-  const ScoredFiles files(systems, references, options.joiner);
+  const ScoredFiles files(systems, references, options.joiner, options.bad_lines);
   const auto run = [&](const char* digits) {
     return run_sacrebleu(
         scorer, files, options,
@@ -163,7 +163,9 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
   const ProcessResult result = run("2");
   PairedComparison comparison = {.systems = read_systems(result.output),
                                  .signatures = read_signatures(result.output),
-                                 .report = with_names(result.output, files, systems)};
+                                 .report = with_names(result.output, files, systems),
+                                 .num_lines = files.num_lines(),
+                                 .bad_lines = files.bad_lines()};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
   if (!any_seems_alike(comparison.systems, num_samples)) return comparison;

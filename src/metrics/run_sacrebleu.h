@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <list>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
+#include "base/line_reader.h"
 #include "base/process.h"
 #include "metrics/sacrebleu.h"
 
@@ -14,25 +16,31 @@ namespace lacuna {
 
 /// Translations and references, checked before sacreBLEU runs: readable, UTF-8, of equal line counts. What it cannot
 /// read (stdin, a pipe, zstd, gzip under another name), a text with a byte order mark or in pieces is copied to a
-/// temporary file.
+/// temporary file; all are where lines are left out.
 class ScoredFiles {
  public:
-  /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.
+  /// Throws DataError if a file is missing, unreadable or empty, if two differ in their number of lines, or if all lines are bad; and
+  /// LineError for a bad line, unless such are to be skipped: then it is warned of, and left out of all files.
   ScoredFiles(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references,
-              std::string joiner = {});
+              std::string joiner = {}, OnBadLine bad_lines = OnBadLine::kStop);
 
   const std::vector<std::string>& systems() const { return systems_; }        ///< paths for sacreBLEU
   const std::vector<std::string>& references() const { return references_; }  ///< paths for sacreBLEU
-  int64_t num_lines() const { return num_lines_; }
+  int64_t num_lines() const { return num_lines_ - bad_lines(); }              ///< that are scored
+  int64_t bad_lines() const { return static_cast<int64_t>(bad_lines_.size()); }
 
  private:
   std::string add(const std::filesystem::path& file);
+  bool next_line(LineReader& reader, std::string& line);
+  void leave_out_bad_lines(std::vector<std::string>& files);
 
   std::list<UnnamedFile> copies_;
   std::string joiner_;  // empty = text is scored as it is
+  OnBadLine on_bad_line_;
+  std::set<int64_t> bad_lines_;  // numbers of those that are bad in one of the files
   std::vector<std::string> systems_, references_;
   std::string first_file_;  // as messages name it
-  int64_t num_lines_ = -1;
+  int64_t num_lines_ = -1;  // of each file
 };
 
 /// Writes lines to a file. Throws DataError if one holds a line break, MachineError if the disk refuses.

@@ -180,7 +180,7 @@ void refuse_answer(const Scorer& scorer, const std::string& answer) {
 
 CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const std::vector<fs::path>& references,
                          const ScoreOptions& options) {
-  const ScoredFiles files({hypotheses}, references, options.joiner);
+  const ScoredFiles files({hypotheses}, references, options.joiner, options.bad_lines);
   std::vector<std::string> extra = {"-f", "json", "-w", "4"};
   if (options.confidence_samples > 0)
     extra.insert(extra.end(), {"--confidence", "--confidence-n", std::to_string(options.confidence_samples)});
@@ -194,6 +194,7 @@ CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const
   if (scores.all().size() != options.metrics.size()) refuse_answer(scorer, result.output);
   scores.tokenizer = bleu_tokenizer(options);
   scores.num_lines = files.num_lines();
+  scores.bad_lines = files.bad_lines();
   scores.notes = result.errors;
   return scores;
 }

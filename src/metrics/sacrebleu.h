@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/options.h"
+
 namespace lacuna {
 
 /// The command that starts sacreBLEU: a program and its first arguments.
@@ -27,6 +29,7 @@ struct ScoreOptions {
   int64_t chrf_word_order = 0;                                 ///< longest word n-grams of chrF; 2 = chrF++
   std::string joiner = {};                                     ///< with it, texts in pieces are joined first (text/joiner.h)
   int64_t confidence_samples = 0;                              ///< bootstrap samples for each score's interval; 0 = no interval
+  OnBadLine bad_lines = OnBadLine::kStop;                      ///< kSkip: a line that is bad in one file is left out of all
 };
 
 /// BLEU's tokenizer under these options: the named one, else zh, ja-mecab or ko-mecab for these three languages, char for others that put
@@ -45,15 +48,17 @@ struct CorpusScores {
   std::optional<MetricScore> bleu, chrf, ter;  ///< those that were asked for
   std::string tokenizer;                       ///< of BLEU
   int64_t num_lines = 0;
-  std::string notes;  ///< what sacreBLEU said on stderr, such as a warning of text that is not detokenized
+  int64_t bad_lines = 0;  ///< beside them, left out
+  std::string notes;      ///< what sacreBLEU said on stderr, such as a warning of text that is not detokenized
 
   /// The scores that are there, under the names that ScoreOptions::metrics uses.
   std::vector<std::pair<std::string, MetricScore>> all() const;
 };
 
 /// Scores detokenized translations, one a line, against one or more references. Files may be gzip or zstd, and "-" is stdin.
-/// Throws DataError for files that are missing, empty, not UTF-8 or of different line counts; UsageError for options that sacreBLEU
-/// refuses; MachineError with the last lines of its stderr if it fails, or with what to install where its tokenizer needs packages.
+/// Throws DataError for files that are missing, empty or of different line counts, LineError for a line that is bad and not to be left
+/// out; UsageError for options that sacreBLEU refuses; MachineError with the last lines of its stderr if it fails, or with what to install
+/// where its tokenizer needs packages.
 CorpusScores score_files(const Scorer& scorer, const std::filesystem::path& hypotheses,
                          const std::vector<std::filesystem::path>& references, const ScoreOptions& options);
 
@@ -80,6 +85,7 @@ struct PairedComparison {
   std::vector<PairedSystem> systems;                            ///< the baseline first
   std::vector<std::pair<std::string, std::string>> signatures;  ///< of each metric, under the same names
   std::string report;                                           ///< sacreBLEU's own table, what it means, and the signatures
+  int64_t num_lines = 0, bad_lines = 0;                         ///< as those of CorpusScores
 };
 
 /// Tests whether each system's difference to the first is more than chance by paired bootstrap resampling (Koehn 2004). Two systems or

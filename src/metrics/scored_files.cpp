@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/line_reader.h"
+#include "base/log.h"
 #include "base/spelling.h"
 #include "metrics/run_sacrebleu.h"
 #include "text/joiner.h"
@@ -22,10 +23,49 @@ bool is_readable_as_named(const fs::path& file, const LineReader& reader) {
 
 }  // namespace
 
-ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector<fs::path>& references, std::string joiner)
-    : joiner_(std::move(joiner)) {
+ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector<fs::path>& references, std::string joiner,
+                         OnBadLine bad_lines)
+    : joiner_(std::move(joiner)), on_bad_line_(bad_lines) {
   for (const fs::path& file : systems) systems_.push_back(add(file));
   for (const fs::path& file : references) references_.push_back(add(file));
+  if (bad_lines_.empty()) return;
+  if (num_lines() == 0) throw DataError(first_file_ + ": there is nothing to score, as all lines are bad, here or in the other files");
+  leave_out_bad_lines(systems_);
+  leave_out_bad_lines(references_);
+}
+
+/// Reads a line; one that is passed over is empty. Returns false at the end.
+bool ScoredFiles::next_line(LineReader& reader, std::string& line) {
+  try {
+    if (!reader.next(line)) return false;
+    reader.require_clean(line);
+  } catch (const LineError& error) {
+    if (on_bad_line_ == OnBadLine::kStop) throw;
+    log_warning("{} (passed over)", error.what());
+    bad_lines_.insert(reader.line_number());
+    line.clear();
+  }
+  return true;
+}
+
+/// Puts copies without the bad lines in the place of files.
+void ScoredFiles::leave_out_bad_lines(std::vector<std::string>& files) {
+  for (std::string& file : files) {
+    LineReader reader(file);
+    std::string line;
+    const auto next = [&] {
+      try {
+        return reader.next(line);
+      } catch (const LineError&) {  // one that is too long, and known to be bad
+        return true;
+      }
+    };
+    std::vector<std::string> good;
+    while (next())
+      if (!bad_lines_.contains(reader.line_number())) good.push_back(line);
+    file = copies_.emplace_back().path().string();
+    write_lines(file, good);
+  }
 }
 
 std::string ScoredFiles::add(const fs::path& file) {
@@ -35,8 +75,7 @@ std::string ScoredFiles::add(const fs::path& file) {
   LineReader reader(file);
   fs::path readable = file;
   std::optional<FileWriter> copy;
-  for (std::string line; reader.next(line);) {
-    reader.require_clean(line);
+  for (std::string line; next_line(reader, line);) {
     if (!joiner_.empty()) line = joined(line, joiner_);
     if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
       readable = copies_.emplace_back().path();

@@ -4,13 +4,17 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <sstream>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/line_reader.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/spelling.h"
+#include "text/invisible_characters.h"
 #include "text/normalization.h"
 #include "text/writing_system.h"
 
@@ -27,12 +31,13 @@ struct SampledLine {
 };
 
 /// Draws at most `limit` lines, neither blank nor too long, uniformly from all texts (Vitter's reservoir sampling), in
-/// the order of the texts.
-std::vector<SampledLine> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed) {
+/// the order of the texts. Counts those that there are.
+std::vector<SampledLine> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed, TrainedSpm& counts) {
   std::vector<SampledLine> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
   int64_t seen = 0;
   const auto draw = [&](const std::string& line, bool is_target) {
+    ++counts.lines;
     if (is_blank(line) || line.size() > kLongestLine) return;
     if (seen < limit) {
       kept.push_back({seen, line, is_target});
@@ -41,7 +46,8 @@ std::vector<SampledLine> sampled_lines(const std::vector<SpmText>& texts, int64_
     }
     ++seen;
   };
-  for (const SpmText& text : texts) text.read([&](const std::string& line) { draw(line, text.is_target); });
+  for (const SpmText& text : texts) counts.bad_lines += text.read([&](const std::string& line) { draw(line, text.is_target); });
+  counts.lines += counts.bad_lines;
   std::ranges::sort(kept, {}, &SampledLine::index);
   return kept;
 }
@@ -113,8 +119,8 @@ std::string train_on(const std::vector<SampledLine>& lines, const std::string& r
   return bytes;
 }
 
-std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
-  std::vector<SampledLine> lines = sampled_lines(texts, options.spm_sample_lines, seed);
+std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed, TrainedSpm& counts) {
+  std::vector<SampledLine> lines = sampled_lines(texts, options.spm_sample_lines, seed, counts);
   if (lines.empty())
     throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
                     std::to_string(kLongestLine) + " bytes");
@@ -129,28 +135,50 @@ std::string train_here(const std::vector<SpmText>& texts, const DataOptions& opt
 
 }  // namespace
 
-SpmText text_file(const std::string& file) {
-  const auto read = [file](const auto& use) {
-    std::string line;
-    for (LineReader reader(file); reader.next(line);) {
-      reader.require_clean(line);
-      use(line);
+SpmText text_file(const std::string& file, Side side, OnBadLine bad_lines, const std::string& remedy) {
+  const auto read = [file, side, bad_lines, remedy](const auto& use) {
+    LineReader reader(file);
+    int64_t passed_over = 0;
+    for (std::string line;;) {
+      try {
+        if (!reader.next(line)) return passed_over;
+        reader.require_clean(line);
+      } catch (const LineError& error) {
+        if (bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + remedy);
+        log_warning("{} (passed over)", error.what());
+        ++passed_over;
+        continue;
+      }
+      use(side == Side::kSrc ? without_invisible_characters(line) : line);
     }
   };
-  return {.name = file, .read = read};
+  return {.name = file, .read = read, .is_target = side == Side::kTgt};
+}
+
+TrainedSpm train_counting_lines(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
+  // In a child process: training takes gigabytes that the allocator would keep, and aborts the process on some errors.
+  const auto train = [&] {
+    TrainedSpm counts;
+    const std::string model = train_here(texts, options, seed, counts);
+    return fmt::format("{} {} {}", counts.lines, counts.bad_lines, model);
+  };
+  const std::string answer = run_in_child(train, fmt::format("training a SentencePiece model on {}", names_of(texts)));
+  TrainedSpm trained;
+  std::istringstream stream(answer);
+  stream >> trained.lines >> trained.bad_lines;
+  trained.model = answer.substr(static_cast<size_t>(stream.tellg()) + 1);
+  return trained;
 }
 
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
-  // In a child process: training takes gigabytes that the allocator would keep, and aborts the process on some errors.
-  return run_in_child([&] { return train_here(texts, options, seed); },
-                      fmt::format("training a SentencePiece model on {}", names_of(texts)));
+  return train_counting_lines(texts, options, seed).model;
 }
 
 std::string train_sentencepiece(const std::vector<std::string>& files, const DataOptions& options, uint64_t seed) {
   std::vector<SpmText> texts;
   for (const std::string& file : files) {
     require_readable_file(file, "text to train a SentencePiece model on");
-    texts.push_back(text_file(file));
+    texts.push_back(text_file(file, Side::kSrc));
   }
   return train_sentencepiece(texts, options, seed);
 }

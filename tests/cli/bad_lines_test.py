@@ -91,6 +91,30 @@ class Translate(Verbs):
         self.assertEqual((read("old.out"), read("old.out.partial")), ("old\n", "1 2\n"))
 
 
+    def test_a_part_goes_once_the_file_has_all_of_it(self):
+        for name in ("whole.out", "whole.gz"):
+            source, out = write("bad.src", b"1 2\n4 5\n\xff\n"), path(name)
+            command = ("translate", "-m", AVERAGED, "-i", source, "-o", out)
+            self.refuses(*command)
+            self.refuses(*command)  # which keeps the same, in its place
+            write(name + "x.partial", "of another")
+            self.assertEqual(sorted(file for file in os.listdir(FOLDER) if file.startswith(name)), [name + ".partial", name + "x.partial"])
+            write("bad.src", "1 2\n4 5\n7 7\n")
+            self.assertRegex(self.ends(*command).stderr, rf"{name}.partial, of an earlier start, is removed: \S*{name} has all of it")
+            self.assertEqual(sorted(file for file in os.listdir(FOLDER) if file.startswith(name)), [name, name + "x.partial"])
+
+    def test_a_part_that_the_file_has_not_stays(self):
+        write("two.out.partial", "9 9\n")
+        command = ("translate", "-m", AVERAGED, "-o", path("two.out"), "-i")
+        said = self.refuses(*command, write("bad.src", b"1 2\n\xff\n"))
+        self.assertIn("two.out.partial.2 has what was made of the first 1 line", said)
+        said = self.ends(*command, write("good.src", "1 2\n4 5\n")).stderr
+        self.assertRegex(said, r"two.out.partial, of an earlier start, stays: \S*two.out does not begin with it")
+        self.assertRegex(said, "two.out.partial.2, of an earlier start, is removed")
+        self.assertEqual((read("two.out"), read("two.out.partial")), ("1 2\n4 5\n", "9 9\n"))
+        self.assertFalse(os.path.exists(path("two.out.partial.2")))
+
+
 class Score(Verbs):
     def files(self):
         write("bad.src", b"1 2\n4 5\n" + b"1 " * 20000 + b"\n3 \xff\n7 7\n")
@@ -144,11 +168,71 @@ class Others(Verbs):
         lines = self.ends(*command, "--on-error", "skip", code=1).stdout.split("\n")
         self.assertEqual([line != "" for line in lines], [True, False, True, False])
 
-    def test_the_line_is_named_where_it_cannot_be_passed_over(self):
+    def test_the_line_is_named_with_what_passes_over_it(self):
         src, good = self.files()[1], write("good", "1 2\n4 5\n7 7\n")
-        for words in (("analyze", "-m", AVERAGED, "--src", src, "--tgt", good, "-o", path("analysis")),
-                      ("evaluate", "--hyp", src, "--ref", good), ("vocab", "-i", src, "-o", path("no.model"), "--vocab-size", "16")):
-            self.assertIn("bad.src:2: byte 1 is not UTF-8", self.refuses(*words))
+        pair = ("-m", AVERAGED, "--src", src, "--tgt", good)
+        for words in (("analyze", *pair, "-o", path("analysis")), ("shortlist", *pair, "-o", path("no.list")), ("evaluate", "--hyp", src, "--ref", good),
+                      ("vocab", "-i", src, "-o", path("no.model"), "--vocab-size", "16")):
+            self.assertRegex(self.refuses(*words), r"bad.src:2: byte 1 is not UTF-8.*\(--on-error skip passes over such lines\)")
+
+    def test_a_line_that_is_bad_in_one_file_is_not_scored(self):
+        hyp = write("bad.hyp", b"1 2 3 4 5\n\xff\n5 6 7 8 9\n9 1\n" + LONG + b"\n")
+        ref = write("bad.ref", b"1 2 3 4 5\n4 5\n5 6 7 8 1\n9 \0\n4\n")
+        other = write("other.hyp", b"1 2 3 4 6\n4 5\n5 6 7 8 9\n9 1\n4\n")
+        command = ("evaluate", "--ref", ref, "--json", "--on-error", "skip", "--hyp")
+        ended = self.ends(*command, hyp, code=1)
+        for said in (r"warning \S*bad.hyp:2: byte 1 is not UTF-8.* \(passed over\)", r"warning \S*bad.ref:4: byte 3 is NUL",
+                     r"warning \S*bad.hyp:5: the line is longer than 1 MiB", "3 of 5 lines could not be taken and were passed over"):
+            self.assertRegex(ended.stderr, said)
+        self.assertEqual(len(re.findall("warning", ended.stderr)), 3)
+        clean = ("evaluate", "--json", "--ref", write("clean.ref", "1 2 3 4 5\n5 6 7 8 1\n"), "--hyp", write("clean.hyp", "1 2 3 4 5\n5 6 7 8 9\n"))
+        scored, expected = json.loads(ended.stdout), json.loads(self.prints(*clean))
+        self.assertEqual((scored["lines"], scored["bad_lines"], scored["scores"]), (2, 3, expected["scores"]))
+        paired = self.ends(*command, hyp, "--hyp", other, code=1)
+        systems = json.loads(self.prints(*clean, "--hyp", write("clean.other", "1 2 3 4 6\n5 6 7 8 9\n")))["systems"]
+        self.assertEqual([one["scores"] for one in json.loads(paired.stdout)["systems"]], [one["scores"] for one in systems])
+
+    def test_where_all_lines_are_bad_there_is_nothing_to_score(self):
+        bad = write("all.bad", b"\xff\n")
+        self.assertIn("all lines are bad", self.refuses("evaluate", "--hyp", bad, "--ref", write("ref", "1\n"), "--on-error", "skip"))
+
+    def test_a_bad_pair_is_not_analysed(self):
+        gold = write("bad.gold", "0-0 1-1\n7-7\n0-0 1-1\n")
+        command = ("analyze", "-m", AVERAGED, *self.files(), "--gold", gold, "--gold-base", "0", "-o", path("analysed"))
+        ended = self.ends(*command, "--on-error", "skip", code=1)
+        self.assertIn("1 of 3 lines could not be taken", ended.stderr)
+        model = json.loads(read("analysed/analysis.json"))["models"][0]
+        self.assertEqual([model[key] for key in ("pairs", "empty_pairs", "bad_pairs")], [2, 0, 1])
+        self.assertEqual(model["alignment"]["sentences"], 2)
+
+    def test_a_bad_pair_counts_nothing_in_a_shortlist(self):
+        good = write("good", "1 2\n7 7\n")
+        made = []
+        for name, src, tgt, links, code, flags in (("whole", good, good, "0-0\n1-1\n", 0, ()),
+                                                   ("skipped", self.files()[1], self.files()[3], "0-0\n9-9\n1-1\n", 1, ("--on-error", "skip"))):
+            for more in ((), ("--alignments", write("links", links))):
+                ended = self.ends("shortlist", "-m", AVERAGED, "--src", src, "--tgt", tgt, "-o", path(name), *more, *flags, code=code)
+                made.append(read(name))
+        self.assertIn("1 of 3 lines could not be taken", ended.stderr)
+        self.assertEqual(made[:2], made[2:])
+
+    def test_a_bad_line_has_no_sentences(self):
+        source = write("bad.txt", b"One. Two.\n\xff\nThree.\n")
+        self.assertRegex(self.refuses("split", "-i", source, stdout="One.\nTwo.\n"), r"bad.txt:2: .*\(--on-error skip passes over such lines\)")
+        ended = self.ends("split", "-i", source, "--on-error", "skip", code=1)
+        self.assertEqual(ended.stdout, "One.\nTwo.\nThree.\n")
+        self.assertIn("1 of 3 lines could not be taken", ended.stderr)
+
+    def test_a_bad_line_is_left_out_of_a_vocabulary(self):
+        lines = [f"{number:b}".encode() for number in range(200)]
+        made = []
+        for name, text, code, flags in (("whole", lines, 0, ()), ("skipped", [*lines[:9], *BAD.values(), *lines[9:]], 1, ("--on-error", "skip"))):
+            source = write(name, b"\n".join(text) + b"\n")
+            ended = self.ends("vocab", "-i", source, "-o", path("my.model"), "--type", "bpe", "--vocab-size", "16", *flags, code=code)
+            made.append(read_bytes("my.model"))
+        self.assertRegex(ended.stderr, r"warning \S*skipped:10: byte 3 is not UTF-8.* \(passed over\)")
+        self.assertIn("3 of 203 lines could not be taken and were passed over", ended.stderr)
+        self.assertEqual(*made)
 
 
 class Signals(Verbs):

@@ -159,9 +159,10 @@ class WrongWords(CommandLine):
         self.assertIn("ended with exit code 2", ended.stderr)
 
     def test_a_missing_flag_is_named_with_the_help(self):
-        required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--input"}
+        required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--output"}
         for verb, flag in required.items():
             self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb))
+        self.assertIn("--input is required; see lacuna vocab --help", self.refuses("vocab", "-o", path("model")))
 
     def test_no_configuration(self):
         for verb in ("train", "check", "ablate"):

@@ -528,6 +528,21 @@ class Vocab(Verbs):
             for piece in pieces:
                 self.assertIn(piece.encode(), read_bytes("odd.model"))
 
+    def test_is_that_of_training(self):
+        text = path("train.txt")
+        self.prints("vocab", "--src", text, "--tgt", text, "-o", path("same.model"), "--vocab-size", "24", "--type", "bpe")
+        self.assertEqual(read_bytes("same.model"), read_bytes("run/spm.model"))
+
+    def test_keeps_targets_unless_told(self):
+        text = write("odd.txt", "½ Liter\n" * 20 + "Liter\n" * 20)
+        for flags, rules in ((("-i", text), (b"nmt_nfkc", b"identity")), (("--src", text), (b"nmt_nfkc",)), (("--tgt", text), (b"identity",)),
+                             (("--src", text, "--tgt", text), (b"nmt_nfkc", b"identity"))):
+            self.ends("vocab", *flags, "-o", path("odd.model"), "--vocab-size", "40")
+            model = read_bytes("odd.model")
+            self.assertEqual([rule for rule in (b"nmt_nfkc", b"identity") if rule in model], list(rules), flags)
+            self.assertEqual("½".encode() in model, b"identity" in rules, flags)
+        self.assertIn("--input excludes --src", self.refuses("vocab", "-i", text, "--src", text, "-o", path("odd.model")))
+
     def test_samples_lines(self):
         whole = self.trains()
         self.assertEqual(self.trains("--sample-lines", "500"), whole)

@@ -76,6 +76,17 @@ TEST(ScoredFiles, InvalidUtf8IsNamedByLineAndByte) {
   EXPECT_THAT(data_error({scratch.write("cut", "ab\xC3")}, {}), HasSubstr("cut:1: byte 3 is not UTF-8"));
 }
 
+TEST(ScoredFiles, ALineThatIsBadInOneFileIsLeftOutOfAll) {
+  const Scratch scratch;
+  const std::filesystem::path system = scratch.write("hyp", "a\n\xFF\nc\nd\n"), reference = scratch.write("ref", "A\nB\nC\n\xFF\n");
+  const ScoredFiles files({system}, {reference}, "", OnBadLine::kSkip);
+  EXPECT_EQ(files.num_lines(), 2);
+  EXPECT_EQ(files.bad_lines(), 2);
+  EXPECT_EQ(bytes_of(files.systems().front()), "a\nc\n");
+  EXPECT_EQ(bytes_of(files.references().front()), "A\nC\n");
+  EXPECT_EQ(ScoredFiles({system}, {system}, "", OnBadLine::kSkip).bad_lines(), 1);
+}
+
 TEST(ScoredFiles, AllOfUnicodeIsAccepted) {
   const Scratch scratch;
   EXPECT_EQ(ScoredFiles({scratch.write("hyp", "\u007F\u0080\u07FF\u0800\uD7FF\uE000\uFFFF\U00010000\U0010FFFF\u2028\n")}, {}).num_lines(),

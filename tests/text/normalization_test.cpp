@@ -18,6 +18,7 @@ SpmText text_of(bool is_target) {
   const auto read = [](const auto& use) {
     for (int i = 0; i < 20; ++i)
       for (const char* const line : kOdd) use(line);
+    return 0;
   };
   return {.name = "text", .read = read, .is_target = is_target};
 }

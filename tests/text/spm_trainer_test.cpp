@@ -48,6 +48,7 @@ TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameLines) {
   const auto read = [&](const auto& use) {
     std::string line;
     for (LineReader reader(text_); reader.next(line);) use(line);
+    return 0;
   };
   EXPECT_EQ(train_sentencepiece({SpmText{"lines", read}}, small(GetParam())), train_sentencepiece({text_}, small(GetParam())));
 }
