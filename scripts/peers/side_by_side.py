@@ -96,32 +96,33 @@ def compare_training(flags, precision, preload):
     print_table(title, in_turn(contestants, flags.rounds), "tgt_tokens_per_second", "target tokens/s")
 
 
-def lacuna_translate(flags, precision, threads, *more):
+def lacuna_translate(flags, precision, beam, threads, *more):
+    length = ["--translate.min_length", flags.length, "--translate.max_length", flags.length] if flags.length else []
     return [flags.lacuna, "bench", "translate", "--json", "-m", flags.model, "-i", flags.data / "test2016.de.gz", "--threads", threads,
-            "--translate.beam_size", "5", "--translate.precision", precision, *more]
+            "--translate.beam_size", beam, "--translate.precision", precision, *length, *more]
 
 
-def ct2_translate(flags, model, compute, workers, threads, *more):
+def ct2_translate(flags, model, compute, beam, workers, threads, *more):
     return [flags.python, HERE / "translate_ct2.py", "--model", model, "--spm", flags.checkpoint / "spm.model", "--src", flags.data / "test2016.de.gz",
-            "--compute", compute, "--workers", workers, "--threads", threads, *more]
+            "--compute", compute, "--workers", workers, "--threads", threads, "--beam-size", beam, "--length", flags.length, *more]
 
 
 def compare_translating(flags, model, preload):
-    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, flags.threads), None) for precision in OUR_PRECISIONS}
+    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, 5, flags.threads), None) for precision in OUR_PRECISIONS}
     for compute in ("float32", "int8"):
         for workers, threads in ((flags.threads, 1), (1, flags.threads)):
-            contestants[f"CTranslate2 {compute}, {workers} x {threads} threads{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, workers, threads), preload)
+            contestants[f"CTranslate2 {compute}, {workers} x {threads} threads{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, 5, workers, threads), preload)
     title = f"Translating test2016, beam 5, the same weights, {flags.threads} threads"
     print_table(title, in_turn(contestants, flags.rounds), "output_tokens_per_second", "output tokens/s")
 
 
-def compare_latency(flags, model, preload):
+def compare_latency(flags, model, preload, beam):
     limit = ["--limit", LATENCY_LINES]
-    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, 1, "--translate.batch_tokens", "1", *limit), None)
+    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, beam, 1, "--translate.batch_tokens", "1", *limit), None)
                    for precision in OUR_PRECISIONS}
     for compute in ("float32", "int8"):
-        contestants[f"CTranslate2 {compute}{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, 1, 1, "--one-by-one", *limit), preload)
-    title = f"One sentence after the other, {LATENCY_LINES} lines, one thread"
+        contestants[f"CTranslate2 {compute}{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, beam, 1, 1, "--one-by-one", *limit), preload)
+    title = f"One sentence after the other, {LATENCY_LINES} lines, one thread, beam {beam}{f', {flags.length} steps each' if flags.length else ''}"
     print_table(title, in_turn(contestants, flags.rounds), "sentences_per_second", "sentences/s")
 
 
@@ -140,6 +141,8 @@ def main():
     flags.add_argument("--shape", choices=["small", "base"], default="small")
     flags.add_argument("--precision", default="fp32,bf16", help="of training; none leaves training out")
     flags.add_argument("--device", default="cpu", help="that training is measured on; translating is measured on the CPU")
+    flags.add_argument("--one-by-one", action="store_true", help="of translating, only one sentence after the other")
+    flags.add_argument("--length", type=int, default=0, help="steps of each translation, for a model that was hardly trained; 0 = as the model ends it")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--steps", type=int, default=30)
@@ -164,8 +167,10 @@ def main():
         model = pathlib.Path(folder) / "ct2"
         if subprocess.run([flags.lacuna, "export", "-m", flags.checkpoint, "--to", "ctranslate2", "-o", model, "--quiet"], check=False).returncode != 0:
             sys.exit(1)  # it has said why
-        compare_translating(flags, model, preload)
-        compare_latency(flags, model, preload)
+        if not flags.one_by_one:
+            compare_translating(flags, model, preload)
+        for beam in (5, 1):
+            compare_latency(flags, model, preload, beam)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ def main():
     flags.add_argument("--beam-size", type=int, default=5)
     flags.add_argument("--batch", type=int, default=64, help="sentences")
     flags.add_argument("--one-by-one", action="store_true", help="one sentence at a time, waiting for each")
+    flags.add_argument("--length", type=int, default=0, help="steps of each translation, whatever the model would say; 0 = as the model ends it")
     flags.add_argument("--limit", type=int, default=0, help="only the first so many lines; 0 = all")
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--out", help="file for the translations of the last round")
@@ -34,7 +35,7 @@ def main():
     sources = spm.encode(lines, out_type=str)  # the model adds eos
     translator = ctranslate2.Translator(flags.model, device="cpu", compute_type=flags.compute, inter_threads=flags.workers,
                                         intra_threads=flags.threads)
-    settings = {"beam_size": flags.beam_size, "length_penalty": 1, "max_decoding_length": 256}
+    settings = {"beam_size": flags.beam_size, "length_penalty": 1, "max_decoding_length": flags.length or 256, "min_decoding_length": flags.length or 1}
 
     def translate():
         if flags.one_by_one:
