@@ -56,19 +56,31 @@ class Reader {
 
   bool has(const std::string& name) const { return manifest_.lists(name); }
   std::string text(const std::string& name, uint64_t most = kMostText) const { return manifest_.read_file(folder_, name, most); }
-  NamedTensors tensors(const std::string& name) const {
+  /// Passes the tensors of a file on as floats, one after the other: `begin` gets their shapes and returns who takes them.
+  void pass_tensors(const std::string& name, const std::function<WeightTaker(const NamedTensors& shapes)>& begin) const {
     const FileReader file = manifest_.open(folder_, name);
-    FileDigest digest;
     try {
-      NamedTensors tensors = read_safetensors(file, &digest);
-      manifest_.require(folder_, name, digest);
-      tensors = with_floats(std::move(tensors), file.path().string());
-      require_finite(tensors, file.path().string());
-      return tensors;
+      SafetensorsReader reader(file);
+      FloatsOfFile floats(reader.shapes(), file.path().string());
+      const WeightTaker take = begin(floats.shapes());
+      std::optional<NotFinite> not_finite;
+      while (std::optional<NamedTensor> read = reader.next())
+        if (std::optional<NamedTensor> whole = floats.add(std::move(*read)))
+          if (note_not_finite(whole->first, whole->second, not_finite)) take(whole->first, std::move(whole->second));
+      manifest_.require(folder_, name, reader.digest());
+      floats.end();
+      require_none_found(not_finite, file.path().string());
     } catch (const CheckpointError&) {
       manifest_.require(folder_, name, digest_of(file.path()));  // other bytes than were written are damage, whatever they say
       throw;
     }
+  }
+  NamedTensors tensors(const std::string& name) const {
+    NamedTensors tensors;
+    pass_tensors(name, [&](const NamedTensors& /*shapes*/) {
+      return [&](const std::string& of, Tensor tensor) { tensors.emplace(of, std::move(tensor)); };
+    });
+    return tensors;
   }
   std::optional<NamedTensors> tensors_if_there(const std::string& name) const {
     return has(name) ? std::optional(tensors(name)) : std::nullopt;
@@ -258,10 +270,19 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
   return contents;
 }
 
-CheckpointContents load_checkpoint_to_translate(const std::string& path) {
+void pass_weights_to_translate(const std::string& path, const WeightsBegin& begin) {
   const Reader reader{fs::path(path)};
-  CheckpointContents contents = contents_without_weights(reader);
-  NamedTensors weights = reader.tensors(contents.info.uses_ema ? kEmaWeights : kWeights);
+  const CheckpointContents contents = contents_without_weights(reader);
+  reader.pass_tensors(contents.info.uses_ema ? kEmaWeights : kWeights, [&](const NamedTensors& shapes) { return begin(contents, shapes); });
+}
+
+CheckpointContents load_checkpoint_to_translate(const std::string& path) {
+  CheckpointContents contents;
+  NamedTensors weights;
+  pass_weights_to_translate(path, [&](const CheckpointContents& others, const NamedTensors& /*shapes*/) {
+    contents = others;
+    return [&](const std::string& name, Tensor weight) { weights.emplace(name, std::move(weight)); };
+  });
   if (contents.info.uses_ema)
     contents.ema_weights = std::move(weights);
   else
@@ -323,11 +344,9 @@ NamedTensors weights_of(const Transformer& model) {
   return weights;
 }
 
-namespace {
-
-/// Throws CheckpointError unless the weights are those of the parameters.
-void check_weights(const NamedTensors& parameters, const NamedTensors& weights, const std::string& place) {
+void require_weights_of(const Transformer& model, const NamedTensors& weights, const std::string& place) {
   std::vector<std::string> missing, superfluous, misshapen;
+  const NamedTensors parameters = weights_of(model);
   for (const auto& [name, parameter] : parameters) {
     const auto found = weights.find(name);
     if (found == weights.end())
@@ -344,18 +363,9 @@ void check_weights(const NamedTensors& parameters, const NamedTensors& weights, 
   }
 }
 
-}  // namespace
-
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
-  const NamedTensors parameters = weights_of(model);
-  check_weights(parameters, weights, place);
-  for (const auto& [name, parameter] : parameters) Tensor(parameter).copy_(weights.at(name));
-}
-
-void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
-  check_weights(weights_of(model), weights, place);
-  for (const auto& parameter : model.named_parameters())
-    parameter.value().set_data(weights.at(parameter.key()).to(parameter.value().scalar_type()));
+  require_weights_of(model, weights, place);
+  for (const auto& [name, parameter] : weights_of(model)) Tensor(parameter).copy_(weights.at(name));
 }
 
 }  // namespace lacuna

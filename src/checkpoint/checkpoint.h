@@ -81,6 +81,14 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
 /// As load_checkpoint, of weights only those that translate.
 CheckpointContents load_checkpoint_to_translate(const std::string& path);
 
+/// Receives weights that are read one after the other.
+using WeightTaker = std::function<void(const std::string& name, Tensor weight)>;
+/// Gets what a checkpoint holds beside the weights, and their shapes (tensors without memory); returns who takes them.
+using WeightsBegin = std::function<WeightTaker(const CheckpointContents& others, const NamedTensors& shapes)>;
+/// Reads what load_checkpoint_to_translate() reads, but passes each weight on as soon as it is read: there need not be room for all of
+/// them. Throws as that does, at the end at the latest; nothing of the weights may be used then.
+void pass_weights_to_translate(const std::string& path, const WeightsBegin& begin);
+
 /// Returns true if the folder has a manifest. Does not read it: read_checkpoint_info throws for a damaged one.
 bool is_checkpoint(const std::string& path);
 /// Reads a checkpoint's checkpoint.json, not its weights. Throws as load_checkpoint does.
@@ -112,6 +120,10 @@ struct LoadedModel {
 /// attention that differs from training's is logged. Throws CheckpointError if the checkpoint lacks a parameter that
 /// the requested attention needs.
 LoadedModel load_model(const std::string& path, const std::string& device = "cpu", const std::vector<std::string>& overrides = {});
+/// Does that for a model that only translates: each weight is rounded and packed for products as soon as it is read, and then goes
+/// (Transformer::keep_rounded). `precision`: none = what the options' translate.precision means on the device.
+LoadedModel load_model_to_translate(const std::string& path, const std::string& device, const std::vector<std::string>& overrides,
+                                    std::optional<Precision> precision = {});
 
 /// The options that load_model() would give, without the weights: what is wrong with the last of several models is known before work on
 /// the first begins. Throws as load_model() does, but for what only the weights can tell.
@@ -128,11 +140,11 @@ void restrict_search(TranslateOptions& options, const std::string& path, const s
 /// Returns the sizes of both vocabularies, which a model is built with.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);
 
-/// Copies weights into the model's parameters by name. Throws CheckpointError listing the first missing, superfluous
-/// and misshapen names.
+/// Throws CheckpointError listing the first missing, superfluous and misshapen names unless these are the weights of the model; their
+/// shapes will do.
+void require_weights_of(const Transformer& model, const NamedTensors& weights, const std::string& place);
+/// Copies weights into the model's parameters by name. Throws as require_weights_of.
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
-/// Makes the weights the model's parameters without copying them. Throws as load_weights.
-void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
 /// Returns the parameters by name: detached, sharing the model's memory.
 NamedTensors weights_of(const Transformer& model);
 

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -13,6 +17,7 @@
 #include "config/load.h"
 #include "config/run_files.h"
 #include "model/parameter_path.h"
+#include "model/precision.h"
 
 namespace lacuna {
 namespace {
@@ -57,42 +62,69 @@ void require_room_for(const ModelOptions& model, const VocabularySizes& sizes, c
 
 namespace {
 
-/// Loads the weights into a model whose attention is that of `used`.
-void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
-               const std::string& folder) {
+/// Returns which weights of a checkpoint the model takes: all, but for those of another attention than that of `used`.
+NamedTensors fitting_weights(const Transformer& model, const NamedTensors& shapes, const ModelOptions& trained, const ModelOptions& used,
+                             const std::string& folder) {
   require_same_units(trained, used, folder);
-  const std::string change = change_of_attention(trained, used);
-  if (change.empty()) return take_weights(model, contents.translating_weights(), folder);
-  const AttentionFit fit = fit_attention(model, contents.translating_weights());
-  if (!fit.missing.empty())
-    throw CheckpointError(folder + ": it has not learned what the attention asked for needs: " + join_first(fit.missing) +
-                          ". Use a type and a norm that it was trained with, or such without parameters (`norm: none`)");
-  take_weights(model, fit.weights, folder);
-  write_log_line(LogLevel::kInfo, folder + ": " + change + (fit.left_out.empty() ? "" : "; left out: " + join_first(fit.left_out)));
+  AttentionFit fit = {shapes, {}, {}};
+  if (const std::string change = change_of_attention(trained, used); !change.empty()) {
+    fit = fit_attention(model, shapes);
+    if (!fit.missing.empty())
+      throw CheckpointError(folder + ": it has not learned what the attention asked for needs: " + join_first(fit.missing) +
+                            ". Use a type and a norm that it was trained with, or such without parameters (`norm: none`)");
+    write_log_line(LogLevel::kInfo, folder + ": " + change + (fit.left_out.empty() ? "" : "; left out: " + join_first(fit.left_out)));
+  }
+  require_weights_of(model, fit.weights, folder);
+  return std::move(fit.weights);
+}
+
+/// Loads the model of a checkpoint folder. `round` is called with each parameter's name once the model has it.
+using Rounding = std::function<void(const LoadedModel& loaded, const std::string& parameter)>;
+LoadedModel load_folder(const std::string& folder, const std::string& device, const std::vector<std::string>& overrides,
+                        const Rounding& round) {
+  LoadedModel loaded;
+  loaded.hash = hash_of_translating_files(folder);
+  pass_weights_to_translate(folder, [&](const CheckpointContents& contents, const NamedTensors& shapes) -> WeightTaker {
+    const Options trained = contents.options(folder);
+    loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
+    loaded.vocabularies = contents.vocabularies;
+    loaded.info = contents.info;
+    const VocabularySizes sizes = sizes_of(contents.vocabularies);
+    require_room_for(loaded.options.model, sizes, shapes, folder);
+    const UndrawnWeights no_initialization;
+    loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes, loaded.options.seed_value());
+    NamedTensors taken = fitting_weights(*loaded.model, shapes, trained.model, loaded.options.model, folder);
+    return [&, taken = std::move(taken), parameters = loaded.model->named_parameters()](const std::string& name, const Tensor& weight) {
+      if (!taken.contains(name)) return;
+      Tensor parameter = parameters[name];
+      parameter.set_data(weight.to(parameter.scalar_type()));
+      if (round) round(loaded, name);
+    };
+  });
+  loaded.model->set_step(loaded.info.step);
+  loaded.model->to(at::Device(device));
+  loaded.model->eval();
+  return loaded;
+}
+
+LoadedModel load_as(const std::string& path, const std::string& device, const std::vector<std::string>& overrides, const Rounding& round) {
+  return read_while_replaced(path, [&] { return load_folder(resolve_checkpoint(path), device, overrides, round); });
 }
 
 }  // namespace
 
 LoadedModel load_model(const std::string& path, const std::string& device, const std::vector<std::string>& overrides) {
-  std::string folder;
-  LoadedModel loaded;
-  const CheckpointContents contents = read_while_replaced(path, [&] {
-    folder = resolve_checkpoint(path);
-    loaded.hash = hash_of_translating_files(folder);
-    return load_checkpoint_to_translate(folder);
+  return load_as(path, device, overrides, {});
+}
+
+LoadedModel load_model_to_translate(const std::string& path, const std::string& device, const std::vector<std::string>& overrides,
+                                    std::optional<Precision> precision) {
+  const at::NoGradGuard no_gradients;
+  if (!at::Device(device).is_cpu()) return load_as(path, device, overrides, {});
+  return load_as(path, device, overrides, [&](const LoadedModel& loaded, const std::string& parameter) {
+    const Precision wanted = precision.value_or(loaded.options.translate.precision);
+    loaded.model->keep_rounded(parameter, translating_precision(wanted, at::kCPU));
   });
-  const Options trained = contents.options(folder);
-  loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
-  loaded.vocabularies = contents.vocabularies;
-  loaded.info = contents.info;
-  require_room_for(loaded.options.model, sizes_of(contents.vocabularies), contents.translating_weights(), folder);
-  const UndrawnWeights no_initialization;
-  loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
-  load_into(*loaded.model, contents, trained.model, loaded.options.model, folder);
-  loaded.model->set_step(contents.info.step);
-  loaded.model->to(at::Device(device));
-  loaded.model->eval();
-  return loaded;
 }
 
 VocabularySizes sizes_of(const Vocabularies& vocabularies) {

@@ -23,20 +23,27 @@ std::string NotFinite::text() const {
   return text;
 }
 
+bool note_not_finite(const std::string& name, const Tensor& tensor, std::optional<NotFinite>& found) {
+  const int64_t count = count_not_finite(tensor);
+  if (count > 0 && found) ++found->other_tensors;
+  if (count > 0 && !found) found = {name, count, tensor.numel()};
+  return count == 0;
+}
+
 std::optional<NotFinite> find_not_finite(const NamedTensors& tensors) {
   std::optional<NotFinite> found;
-  for (const auto& [name, tensor] : tensors) {
-    const int64_t count = count_not_finite(tensor);
-    if (count > 0 && found) ++found->other_tensors;
-    if (count > 0 && !found) found = {name, count, tensor.numel()};
-  }
+  for (const auto& [name, tensor] : tensors) note_not_finite(name, tensor, found);
   return found;
 }
 
-void require_finite(const NamedTensors& tensors, const std::string& file) {
-  if (const std::optional<NotFinite> found = find_not_finite(tensors))
+void require_none_found(const std::optional<NotFinite>& found, const std::string& file) {
+  if (found)
     throw DamagedCheckpointError(file + ": the tensor " + found->text() +
                                  ": training had diverged when it was saved, or its weights were changed since. Use an earlier checkpoint");
+}
+
+void require_finite(const NamedTensors& tensors, const std::string& file) {
+  require_none_found(find_not_finite(tensors), file);
 }
 
 }  // namespace lacuna

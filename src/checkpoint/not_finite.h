@@ -22,8 +22,12 @@ struct NotFinite {
 };
 /// Returns nothing if all values are finite.
 std::optional<NotFinite> find_not_finite(const NamedTensors& tensors);
+/// Adds a tensor to what was found in others. Returns true if its values are finite.
+bool note_not_finite(const std::string& name, const Tensor& tensor, std::optional<NotFinite>& found);
 
-/// Throws DamagedCheckpointError naming the file of a checkpoint and what find_not_finite finds.
+/// Throws DamagedCheckpointError naming the file of a checkpoint and what was found there, if anything was.
+void require_none_found(const std::optional<NotFinite>& found, const std::string& file);
+/// Does that for what find_not_finite finds.
 void require_finite(const NamedTensors& tensors, const std::string& file);
 
 }  // namespace lacuna

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <string_view>
+
 #include "base/error.h"
 #include "config/load.h"
 #include "kernels/packed_weight.h"
@@ -68,15 +70,37 @@ CheckpointContents quantized_checkpoint(const std::string& path, Precision forma
   return contents;
 }
 
-NamedTensors with_floats(NamedTensors tensors, const std::string& file) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors)
-    if (tensor.scalar_type() == at::kChar) names.push_back(name);
-  for (const std::string& name : names) {
-    tensors.at(name) = floats_of(name, tensors.at(name), tensors, file);
-    tensors.erase(name + kScaleSuffix);
-  }
-  return tensors;
+NamedTensors FloatsOfFile::shapes() const {
+  NamedTensors floats;
+  for (const auto& [name, shape] : shapes_)
+    if (const std::string bytes = bytes_of(name); bytes.empty() || bytes == name) floats.emplace(name, shape);
+  return floats;
+}
+
+std::string FloatsOfFile::bytes_of(const std::string& name) const {
+  const auto is_bytes = [&](const std::string& one) {
+    const auto found = shapes_.find(one);
+    return found != shapes_.end() && found->second.scalar_type() == at::kChar;
+  };
+  if (is_bytes(name)) return name;
+  if (!name.ends_with(kScaleSuffix)) return "";
+  const std::string scaled = name.substr(0, name.size() - std::string_view(kScaleSuffix).size());
+  return is_bytes(scaled) ? scaled : "";
+}
+
+std::optional<NamedTensor> FloatsOfFile::add(NamedTensor tensor) {
+  const std::string name = bytes_of(tensor.first), scales = name + kScaleSuffix;
+  if (name.empty()) return tensor;
+  waiting_.insert(std::move(tensor));
+  if (!waiting_.contains(name) || !waiting_.contains(scales)) return {};
+  NamedTensor floats = {name, floats_of(name, waiting_.at(name), waiting_, file_)};
+  waiting_.erase(name);
+  waiting_.erase(scales);
+  return floats;
+}
+
+void FloatsOfFile::end() const {
+  for (const auto& [name, bytes] : waiting_) floats_of(name, bytes, waiting_, file_);
 }
 
 void require_unrounded(const std::string& path, const CheckpointInfo& info, const std::string& purpose) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "kernels/packed_product.h"
@@ -21,9 +23,27 @@ namespace lacuna {
 /// if they are quantized already, or not finite.
 CheckpointContents quantized_checkpoint(const std::string& path, Precision format);
 
-/// Replaces bytes and their scales by floats. Throws CheckpointError naming the file and the tensor if scales are
-/// missing, negative, not finite, or of a wrong shape.
-NamedTensors with_floats(NamedTensors tensors, const std::string& file);
+/// Turns the tensors of a file, which come one after the other, into floats: bytes wait for the scales of their rows, and scales for their
+/// bytes. Throws CheckpointError naming the file and the tensor if scales are missing, negative, not finite, or of a wrong shape.
+class FloatsOfFile {
+ public:
+  /// `shapes`: those of all tensors of the file.
+  FloatsOfFile(NamedTensors shapes, std::string file) : shapes_(std::move(shapes)), file_(std::move(file)) {}
+  /// Returns what the file holds, scales aside.
+  NamedTensors shapes() const;
+  /// Takes the next tensor, and returns the one that is whole now, if any is.
+  std::optional<NamedTensor> add(NamedTensor tensor);
+  /// To be called after the last tensor: throws for bytes that still wait.
+  void end() const;
+
+ private:
+  /// Returns the name of the bytes that a tensor is part of; empty if of none.
+  std::string bytes_of(const std::string& name) const;
+
+  const NamedTensors shapes_;
+  const std::string file_;
+  NamedTensors waiting_;
+};
 
 /// Throws CheckpointError if the checkpoint is quantized; `purpose` is the verb of the message ("average").
 void require_unrounded(const std::string& path, const CheckpointInfo& info, const std::string& purpose);

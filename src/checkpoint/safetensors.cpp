@@ -74,57 +74,32 @@ class RepeatedKey : public nlohmann::json_sax<nlohmann::json> {
   std::string repeated_;
 };
 
-struct Entry {
+[[noreturn]] void fail(const FileReader& file, const std::string& what) {
+  throw CheckpointError(file.path().string() + " is not a safetensors file: " + what);
+}
+
+struct Outgoing {
   std::string name;
-  at::ScalarType dtype = at::kFloat;
-  std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;
+  Tensor tensor;  // not yet on the CPU: one at a time is copied there
 };
 
-/// Reads one file, checking every number in it before use.
-class Reader {
- public:
-  explicit Reader(const FileReader& file) : file_(file), size_(file.size()) {}
+}  // namespace
 
-  NamedTensors read() {
-    std::string header(header_length(), '\0');
-    take(header.data(), header.size());
-    std::vector<Entry> entries = parse_header(header);
-    check_no_gaps(entries, size_ - kLengthBytes - header.size());
-    NamedTensors tensors;
-    for (const Entry& entry : entries) tensors.emplace(entry.name, next_tensor(entry));
-    return tensors;
+/// Reads a header, checking every number in it before use.
+class SafetensorsReader::Header {
+ public:
+  explicit Header(const FileReader& file) : file_(file) {}
+
+  /// Returns the entries by place. They fill the data exactly.
+  std::vector<Entry> entries(std::string_view text, uint64_t data_bytes) const {
+    std::vector<Entry> entries = parse_header(text);
+    check_no_gaps(entries, data_bytes);
+    return entries;
   }
-  FileDigest digest() const { return {size_, hash_.text()}; }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw CheckpointError(file_.path().string() + " is not a safetensors file: " + what);
-  }
   void require(bool condition, const std::string& what) const {
-    if (!condition) fail(what);
-  }
-
-  /// Reads and hashes the next bytes.
-  void take(char* bytes, uint64_t count) {
-    while (count > 0) {
-      const size_t now = file_.read(bytes, std::min(count, kBytesAtATime));
-      require(now > 0, "it became shorter while it was read");
-      hash_.add_piece({bytes, now});
-      bytes += now;
-      count -= now;
-    }
-  }
-
-  uint64_t header_length() {
-    require(size_ >= kLengthBytes, "it has " + std::to_string(size_) + " bytes, too few for a header; is it cut short?");
-    uint64_t length = 0;
-    take(reinterpret_cast<char*>(&length), kLengthBytes);
-    require(length <= size_ - kLengthBytes,
-            "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(size_));
-    require(length <= kLongestHeader,
-            "its header has " + std::to_string(length) + " bytes; expected at most " + std::to_string(kLongestHeader));
-    return length;
+    if (!condition) fail(file_, what);
   }
 
   std::vector<Entry> parse_header(std::string_view text) const {
@@ -180,23 +155,50 @@ class Reader {
                                         (expected > data_bytes ? "; is it cut short?" : ""));
   }
 
-  Tensor next_tensor(const Entry& entry) {
-    Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(entry.dtype));
-    if (entry.end > entry.begin) take(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
-    return tensor;
-  }
-
   const FileReader& file_;
-  const uint64_t size_;
-  ContentHash hash_;
 };
 
-struct Outgoing {
-  std::string name;
-  Tensor tensor;  // not yet on the CPU: one at a time is copied there
-};
+SafetensorsReader::SafetensorsReader(const FileReader& file) : file_(file), size_(file.size()) {
+  std::string header(header_length(), '\0');
+  take(header.data(), header.size());
+  entries_ = Header(file).entries(header, size_ - kLengthBytes - header.size());
+}
 
-}  // namespace
+/// Reads and hashes the next bytes.
+void SafetensorsReader::take(char* bytes, uint64_t count) {
+  while (count > 0) {
+    const size_t now = file_.read(bytes, std::min(count, kBytesAtATime));
+    if (now == 0) fail(file_, "it became shorter while it was read");
+    hash_.add_piece({bytes, now});
+    bytes += now;
+    count -= now;
+  }
+}
+
+uint64_t SafetensorsReader::header_length() {
+  if (size_ < kLengthBytes) fail(file_, "it has " + std::to_string(size_) + " bytes, too few for a header; is it cut short?");
+  uint64_t length = 0;
+  take(reinterpret_cast<char*>(&length), kLengthBytes);
+  if (length > size_ - kLengthBytes)
+    fail(file_, "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(size_));
+  if (length > kLongestHeader)
+    fail(file_, "its header has " + std::to_string(length) + " bytes; expected at most " + std::to_string(kLongestHeader));
+  return length;
+}
+
+NamedTensors SafetensorsReader::shapes() const {
+  NamedTensors shapes;
+  for (const Entry& entry : entries_) shapes.emplace(entry.name, at::empty(entry.shape, at::TensorOptions(entry.dtype).device(at::kMeta)));
+  return shapes;
+}
+
+std::optional<NamedTensor> SafetensorsReader::next() {
+  if (next_ == entries_.size()) return {};
+  const Entry& entry = entries_[next_++];
+  NamedTensor read = {entry.name, at::empty(entry.shape, at::TensorOptions(entry.dtype))};
+  if (entry.end > entry.begin) take(static_cast<char*>(read.second.mutable_data_ptr()), entry.end - entry.begin);
+  return read;
+}
 
 void write_safetensors(const std::function<void(std::string_view)>& write, const NamedTensors& tensors) {
   std::vector<Outgoing> ordered;
@@ -227,10 +229,10 @@ FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) 
   return writer.finish();
 }
 
-NamedTensors read_safetensors(const FileReader& file, FileDigest* digest) {
-  Reader reader(file);
-  NamedTensors tensors = reader.read();
-  if (digest != nullptr) *digest = reader.digest();
+NamedTensors read_safetensors(const FileReader& file) {
+  SafetensorsReader reader(file);
+  NamedTensors tensors;
+  while (std::optional<NamedTensor> next = reader.next()) tensors.insert(std::move(*next));
   return tensors;
 }
 

@@ -225,7 +225,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   handle_interrupts();
   if (output) let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
-  const std::vector<LoadedModel> models = load_models(flags.models, device, words);
+  const std::vector<LoadedModel> models = load_models_to_translate(flags.models, device, words);
   LoadedEnsemble loaded = as_ensemble(models);
   restrict_search(loaded.options.translate, flags.models.front(), words);
   require_precision(loaded.options.translate.precision, device, words);
@@ -248,7 +248,6 @@ int run_translate(const std::vector<std::string>& arguments) {
   if (!output)
     job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input, flags.terms),
                                   job_inputs({flags.input}));
-  loaded.round_weights();
   Translator translator(loaded.model, loaded.vocabularies, std::move(settings));
   const at::NoGradGuard no_gradients;
   if (is_document) {

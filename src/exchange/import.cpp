@@ -77,8 +77,8 @@ void import_model(const ImportRequest& request) {
   const VocabularySizes sizes = sizes_of(model.vocabularies);
   require_room_for(options.model, sizes, model.weights, request.place);
   const UndrawnWeights no_initialization;
-  Transformer fitting(options.model, sizes, options.seed_value());
-  take_weights(fitting, model.weights, request.place);  // for its errors
+  const Transformer fitting(options.model, sizes, options.seed_value());
+  require_weights_of(fitting, model.weights, request.place);
   CheckpointContents contents;
   contents.info.origin = origin_of(model, files, request);
   contents.weights = std::move(model.weights);

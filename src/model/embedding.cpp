@@ -10,6 +10,12 @@ namespace lacuna {
 EmbeddingTable::EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path)
     : weight_(register_parameter("weight", normal(vocab_size, d_model, 1 / std::sqrt(static_cast<double>(d_model)), path / "weight"))) {}
 
+void EmbeddingTable::round_to(Precision precision) {
+  packed_.set_precision(precision);
+  const at::NoGradGuard no_gradients;
+  if (weight_.is_cpu()) weight_.copy_(rounded(weight_, precision));
+}
+
 Tensor sinusoidal_positions(int64_t count, const ModelOptions& options) {
   const int64_t d_model = options.d_model;
   const bool interleaved = options.position_layout == PositionLayout::kInterleaved;

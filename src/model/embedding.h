@@ -23,6 +23,8 @@ class EmbeddingTable : public torch::nn::Module {
   /// Returns the packed table, for logits without gradients.
   std::shared_ptr<const PackedWeight> projection() { return packed_.of(weight_); }
   PackedCache& packed() { return packed_; }
+  /// Rounds the table itself, and later products with it; on a GPU nothing.
+  void round_to(Precision precision);
 
  private:
   Tensor weight_;

@@ -20,8 +20,6 @@ std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
     packed_ = std::make_shared<const PackedWeight>(weight, precision_);
     data_ = weight.const_data_ptr();
     version_ = static_cast<uint32_t>(weight._version());
-    is_given_back_ = keeps_copy_alone_ && packed_->is_copy();
-    if (is_given_back_) give_memory_back(weight);
   }
   return packed_;
 }
@@ -42,9 +40,12 @@ Precision PackedCache::precision() {
   return precision_;
 }
 
-void PackedCache::keep_copy_alone() {
+void PackedCache::keep_copy_alone(const Tensor& weight) {
+  const std::shared_ptr<const PackedWeight> packed = of(weight);
   const std::lock_guard<std::mutex> lock(mutex_);
-  keeps_copy_alone_ = true;
+  if (is_given_back_ || !packed->is_copy()) return;
+  is_given_back_ = true;
+  give_memory_back(weight);
 }
 
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options)
@@ -67,6 +68,11 @@ ResidualNorm Linear::forward(const Tensor& x, const ResidualEnd& end, const Forw
 LinearWeights Linear::weights_to_train() {
   packed_.drop();
   return {weight_, bias_};
+}
+
+void Linear::keep_packed(Precision precision) {
+  packed_.set_precision(precision);
+  packed_.keep_copy_alone(weight_);
 }
 
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {

@@ -26,12 +26,12 @@ class PackedCache {
   /// Sets what weights and rows are rounded to in later products.
   void set_precision(Precision precision);
   Precision precision();
-  /// From now on, gives the weight's memory back once its copy is packed. Reading the weight is an error of LibTorch then.
-  void keep_copy_alone();
+  /// Packs the weight and gives its memory back, unless no copy is needed. Reading the weight is an error of LibTorch then.
+  void keep_copy_alone(const Tensor& weight);
 
  private:
   std::mutex mutex_;  // several translators may share a model
-  bool keeps_copy_alone_ = false, is_given_back_ = false;
+  bool is_given_back_ = false;
   Precision precision_ = Precision::kFp32;
   std::shared_ptr<const PackedWeight> packed_;
   const void* data_ = nullptr;
@@ -72,6 +72,8 @@ class Linear : public torch::nn::Module {
   /// Returns the parameters for products with gradients, and drops the packed copy: they may change then.
   LinearWeights weights_to_train();
   PackedCache& packed() { return packed_; }
+  /// Keeps the weight only packed for products in this precision.
+  void keep_packed(Precision precision);
 
  private:
   Tensor forward(const Tensor& x, const ForwardContext& context, bool is_rounded, const NormSource* source);

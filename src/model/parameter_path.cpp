@@ -13,8 +13,17 @@ uint64_t ParameterPath::key() const {
   return random_key(seed_, RandomUse::kInitialize, 0, hash);
 }
 
+namespace {
+
+/// Returns a matrix without values; while UndrawnWeights live, without memory but for one number, which all its places share.
+Tensor undrawn(int64_t rows, int64_t columns) {
+  return UndrawnWeights::is_alive() ? at::empty_strided({rows, columns}, {0, 0}, at::kFloat) : at::empty({rows, columns}, at::kFloat);
+}
+
+}  // namespace
+
 Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path) {
-  Tensor weight = at::empty({count * rows, columns}, at::kFloat);
+  Tensor weight = undrawn(count * rows, columns);
   if (UndrawnWeights::is_alive()) return weight;
   const double bound = gain * std::sqrt(6.0 / static_cast<double>(rows + columns));
   RandomStream random(path.key());
@@ -24,7 +33,7 @@ Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, doub
 }
 
 Tensor normal(int64_t rows, int64_t columns, double standard_deviation, const ParameterPath& path) {
-  Tensor weight = at::empty({rows, columns}, at::kFloat);
+  Tensor weight = undrawn(rows, columns);
   if (UndrawnWeights::is_alive()) return weight;
   RandomStream random(path.key());
   float* data = weight.data_ptr<float>();

@@ -23,8 +23,8 @@ class ParameterPath {
   std::string name_;
 };
 
-/// Leaves weights that are created on this thread uninitialized while an instance lives: for a model whose weights are
-/// loaded next.
+/// Leaves matrices that are created on this thread without values and without memory while an instance lives: for a model that is given
+/// others next.
 class UndrawnWeights {
  public:
   UndrawnWeights() : outer_(is_alive_) { is_alive_ = true; }

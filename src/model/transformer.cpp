@@ -288,16 +288,20 @@ void Transformer::set_precision(Precision precision) {
 }
 
 void Transformer::round_to(Precision precision) {
-  const at::NoGradGuard no_gradients;
   set_precision(precision);
   for (const auto& module : modules())
-    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get()); table != nullptr && table->weight().is_cpu())
-      Tensor(table->weight()).copy_(rounded(table->weight(), precision));
+    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) table->round_to(precision);
 }
 
-void Transformer::keep_packed_weights_alone() {
-  for (const auto& module : modules())
-    if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->packed().keep_copy_alone();
+void Transformer::keep_rounded(const std::string& parameter, Precision precision) {
+  if (!parameter.ends_with(".weight")) return;
+  std::shared_ptr<torch::nn::Module> module;
+  for (size_t begin = 0, end = 0; (end = parameter.find('.', begin)) != std::string::npos; begin = end + 1) {
+    const auto children = module ? module->named_children() : named_children();
+    module = children[parameter.substr(begin, end - begin)];
+  }
+  if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->keep_packed(precision);
+  if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) table->round_to(precision);
 }
 
 at::Device Transformer::device() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -103,8 +104,9 @@ class Transformer : public torch::nn::Module {
   /// Does what set_precision does, and rounds the embeddings themselves on the CPU, for a model that only translates:
   /// it is then as if loaded from a checkpoint that was quantized to this precision. Embeddings stay tensors of float.
   void round_to(Precision precision);
-  /// Makes the weights of linear layers go once they are packed, for a model that only translates: it is then not twice in memory.
-  void keep_packed_weights_alone();
+  /// Does that for one parameter, by its name, of a model that only translates: the weight of a linear layer is packed at once, and then
+  /// goes, so that it is not twice in memory.
+  void keep_rounded(const std::string& parameter, Precision precision);
 
   at::Device device() const;
   const ModelOptions& options() const;

@@ -1,25 +1,46 @@
 #include "run/load_models.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
+#include "base/library_pages.h"
 #include "base/log.h"
-#include "model/precision.h"
 #include "model/transformer.h"
 #include "search/ensemble.h"
 
 namespace lacuna {
+namespace {
 
-std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
-                                     const std::vector<std::string>& overrides) {
+/// Returns what load(path, models so far) gives of each path.
+template <class Load>
+std::vector<LoadedModel> load_all(const std::vector<std::string>& paths, const Load& load) {
   std::vector<LoadedModel> models;
   std::vector<Vocabularies> vocabularies;
+  models.reserve(paths.size());
   for (const std::string& path : paths) {
-    models.push_back(load_model(path, device, overrides));
+    models.push_back(load(path, models));
     vocabularies.push_back(models.back().vocabularies);
   }
   check_same_vocabularies(vocabularies, paths);
   return models;
+}
+
+}  // namespace
+
+std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
+                                     const std::vector<std::string>& overrides) {
+  return load_all(paths, [&](const std::string& path, const auto& /*others*/) { return load_model(path, device, overrides); });
+}
+
+std::vector<LoadedModel> load_models_to_translate(const std::vector<std::string>& paths, const std::string& device,
+                                                  const std::vector<std::string>& overrides) {
+  give_back_library_pages();
+  return load_all(paths, [&](const std::string& path, const auto& others) {
+    std::optional<Precision> precision;
+    if (!others.empty()) precision = others.front().options.translate.precision;
+    return load_model_to_translate(path, device, overrides, precision);
+  });
 }
 
 LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {
@@ -43,13 +64,6 @@ LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {
 
 AlignmentSource LoadedEnsemble::alignment_with(const TranslateOptions& search) const {
   return search.guard == Guard::kNone ? alignment : average();
-}
-
-void LoadedEnsemble::round_weights() const {
-  for (const auto& member : members) {
-    member->round_to(translating_precision(options.translate.precision, member->device()));
-    member->keep_packed_weights_alone();
-  }
 }
 
 void require_precision(Precision precision, const std::string& device, const std::vector<std::string>& words) {

@@ -14,6 +14,10 @@ namespace lacuna {
 std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
                                      const std::vector<std::string>& overrides);
 
+/// Does that for models that only translate (load_model_to_translate), in what the first's translate.precision means on the device.
+std::vector<LoadedModel> load_models_to_translate(const std::vector<std::string>& paths, const std::string& device,
+                                                  const std::vector<std::string>& overrides);
+
 /// Several models as one, with the vocabularies and options of the first.
 struct LoadedEnsemble {
   std::vector<std::shared_ptr<Transformer>> members;
@@ -28,10 +32,6 @@ struct LoadedEnsemble {
   AlignmentSource alignment_with(const TranslateOptions& search) const;
   /// Returns the average over heads of the last layer but one.
   AlignmentSource average() const { return {std::max(0, decoder_layers - 2), -1}; }
-
-  /// Sets the precision of all models to what translate.precision means on their device: Transformer::round_to() rounds
-  /// embeddings at once; the weights of products are packed, in int8 too, at the first product, and go then.
-  void round_weights() const;
 };
 
 /// Makes one model of several that vote on each token; of one, itself.

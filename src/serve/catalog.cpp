@@ -52,7 +52,7 @@ std::string standing_at(const ModelPlace& place) {
 ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) : standing(standing_at(place)) {
   static std::atomic<int64_t> last_number = 0;
   number = ++last_number;
-  LoadedEnsemble loaded = as_ensemble(load_models({place.path}, loading.device, loading.overrides));
+  LoadedEnsemble loaded = as_ensemble(load_models_to_translate({place.path}, loading.device, loading.overrides));
   restrict_search(loaded.options.translate, place.path, loading.overrides);
   require_precision(loaded.options.translate.precision, loading.device, loading.overrides);
   options = loaded.options.translate;
@@ -65,7 +65,6 @@ ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) :
     throw UsageError(place.path + ": its configuration does not name its languages (data.src_lang, data.tgt_lang); write -m de-en=" +
                      place.path + " with the codes of source and target");
   splitting = splitting_for(loaded, src_lang, place.path + ": data.src_lang");
-  loaded.round_weights();
   vocabularies = loaded.vocabularies;
   longest = loaded.options.data.max_length;
   transformer = loaded.members.front();

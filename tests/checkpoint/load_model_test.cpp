@@ -1,5 +1,6 @@
 #include "attention/registry.h"
 #include "base/ragged.h"
+#include "checkpoint/quantize.h"
 #include "config/yaml.h"
 #include "scratch.h"
 
@@ -120,6 +121,43 @@ TEST_F(LoadModel, WritingToItsWeightsLeavesTheCheckpointAsItIs) {
     EXPECT_FALSE(log_probs(changed).equal(before));
   }
   EXPECT_TRUE(log_probs(load({})).equal(before));
+}
+
+TEST_F(LoadModel, ToTranslateRoundsAndPacksWhatItReads) {
+  save("x: {default: softmax, cross: rela}");
+  save_checkpoint(folder_ / "int8", quantized_checkpoint(path_, Precision::kInt8));
+  for (const std::string& path : {path_, folder_ / "int8"})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kInt8}) {
+      const LoadedModel whole = load_model(path);
+      whole.model->round_to(precision);
+      const LoadedModel packed = load_model_to_translate(path, "cpu", {}, precision);
+      EXPECT_TRUE(log_probs(packed).equal(log_probs(whole))) << path << " " << name_of(precision);
+      const NamedTensors weights = weights_of(*packed.model);
+      EXPECT_TRUE(weights.at("embedding.weight").equal(weights_of(*whole.model).at("embedding.weight")))
+          << path << " " << name_of(precision);
+      EXPECT_THROW(weights.at("decoder.layers.1.feed_forward.inner.weight").sum(), c10::Error) << "its memory is given back";
+      EXPECT_EQ(packed.hash, whole.hash);
+    }
+}
+
+TEST_F(LoadModel, ToTranslateTakesThePrecisionOfItsOptions) {
+  save("x: softmax");
+  const LoadedModel whole = load({});
+  whole.model->round_to(Precision::kInt8);
+  const LoadedModel packed = load_model_to_translate(path_, "cpu", {"--translate.precision", "int8", "--model.attention", "topk"});
+  EXPECT_EQ(types_of(packed)[0], "{type: topk, k: 8, sparsify: always, pattern: {type: full}}");
+  EXPECT_TRUE(log_probs(packed).equal(log_probs(load_model_to_translate(path_, "cpu", {"--model.attention", "topk"}, Precision::kInt8))));
+  EXPECT_TRUE(log_probs(load_model_to_translate(path_, "cpu", {"--translate.precision", "int8"})).equal(log_probs(whole)));
+}
+
+TEST_F(LoadModel, ToTranslateRefusesWeightsThatWereChanged) {
+  save("x: softmax");
+  std::string bytes = bytes_of(path_ + "/model.safetensors");
+  bytes[bytes.size() - 3] ^= 1;
+  write_bytes(path_ + "/model.safetensors", bytes);
+  const auto error = checkpoint_error_of([&] { load_model_to_translate(path_, "cpu", {}); });
+  EXPECT_THAT(error, HasSubstr(path_ + "/model.safetensors"));
+  EXPECT_EQ(error, checkpoint_error_of([&] { load({}); }));
 }
 
 TEST_F(LoadModel, RefusesChangesOfAnythingElse) {

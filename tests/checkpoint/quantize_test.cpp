@@ -115,9 +115,20 @@ TEST_F(Quantize, NamesAWeightThatHoldsNoNumber) {
               AllOf(HasSubstr(path_), HasSubstr("encoder.norm.gain")));
 }
 
-TEST(WithFloats, NamesTheFileAndBytesWithoutScales) {
+/// What FloatsOfFile gives of tensors that come in this order.
+NamedTensors floats_of(const std::vector<NamedTensor>& tensors, const std::string& file = "a/file") {
+  FloatsOfFile floats({tensors.begin(), tensors.end()}, file);
+  NamedTensors found;
+  for (const NamedTensor& tensor : tensors)
+    if (auto whole = floats.add(tensor)) found.insert(*whole);
+  floats.end();
+  EXPECT_EQ(found.size(), floats.shapes().size());
+  return found;
+}
+
+TEST(FloatsOfFile, NamesTheFileAndBytesWithoutScales) {
   const Tensor bytes = at::ones({2, 3}, at::kChar);
-  const auto error = [&](NamedTensors tensors) { return checkpoint_error_of([&] { with_floats(std::move(tensors), "a/file"); }); };
+  const auto error = [&](const std::vector<NamedTensor>& tensors) { return checkpoint_error_of([&] { floats_of(tensors); }); };
   EXPECT_THAT(error({{"x.weight", bytes}}), AllOf(HasSubstr("a/file: tensor \"x.weight\""), HasSubstr("no \"x.weight_scale\"")));
   EXPECT_THAT(error({{"x.weight", bytes}, {"x.weight_scale", at::ones({3})}}), HasSubstr("one F32 for each row"));
   EXPECT_THAT(error({{"x.weight", bytes}, {"x.weight_scale", at::ones({2}, at::kDouble)}}), HasSubstr("one F32 for each row"));
@@ -125,11 +136,15 @@ TEST(WithFloats, NamesTheFileAndBytesWithoutScales) {
   EXPECT_THAT(error({{"x.weight", bytes.view({6})}, {"x.weight_scale", at::ones({6})}}), HasSubstr("two dimensions"));
 }
 
-TEST(WithFloats, LeavesOtherTensorsAlone) {
-  const NamedTensors tensors =
-      with_floats({{"a", at::ones({2})}, {"b", at::full({1, 2}, 3, at::kChar)}, {"b_scale", at::full({1}, .5f)}}, "x");
-  EXPECT_EQ(tensors.size(), 2u);
-  EXPECT_TRUE(at::equal(tensors.at("b"), at::full({1, 2}, 1.5f)));
+TEST(FloatsOfFile, LeavesOtherTensorsAlone) {
+  const NamedTensor a = {"a", at::ones({2})}, a_scale = {"a_scale", at::ones({1})}, b = {"b", at::full({1, 2}, 3, at::kChar)},
+                    b_scale = {"b_scale", at::full({1}, .5f)};
+  const std::vector<std::vector<NamedTensor>> orders = {{a, a_scale, b, b_scale}, {b_scale, a_scale, b, a}};
+  for (const auto& tensors : orders) {
+    const NamedTensors found = floats_of(tensors);
+    EXPECT_EQ(found.size(), 3u);
+    EXPECT_TRUE(at::equal(found.at("b"), at::full({1, 2}, 1.5f)));
+  }
 }
 
 }  // namespace
