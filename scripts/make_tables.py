@@ -129,9 +129,9 @@ def translating():
 
 def service_memory():
     rows = []
-    for record in records("translating", task="memory, one sentence after the other"):
-        peak = record["peak_mib"]
-        rows.append([record["model"], *(whole(peak[key]) for key in ("lacuna fp32", "lacuna int8", "ctranslate2 fp32", "ctranslate2 int8"))])
+    for model in ("small", "base"):
+        peak = latest("translating", task="memory, one sentence after the other", model=model)["peak_mib"]
+        rows.append([model, *(whole(peak[key]) for key in ("lacuna fp32", "lacuna int8", "ctranslate2 fp32", "ctranslate2 int8"))])
     return table(["model", "Lacuna, fp32", "Lacuna, int8", "CTranslate2, float32", "CTranslate2, int8"], rows)
 
 
