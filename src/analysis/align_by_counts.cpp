@@ -46,6 +46,17 @@ WordText read_words(const AlignRequest& asked) {
   return text;
 }
 
+/// Warns of a text in which most words come too seldom to be learned.
+void warn_of_few_pairs(int64_t pairs) {
+  constexpr int64_t kFew = 1000;
+  if (pairs < kFew)
+    log_warning(
+        "{} are few to align words by how often they occur together, and links will be poor: some thousand are needed; align them as a "
+        "part "
+        "of a larger text of these languages, or with a model (-m)",
+        counted(pairs, "pair"));
+}
+
 std::vector<Links> links_of_all(const TokenPairs& pairs, int64_t src_size, int64_t tgt_size, int64_t threads) {
   const WordAligner aligner(pairs, src_size, tgt_size, threads);
   std::vector<Links> links(static_cast<size_t>(pairs.size()));
@@ -63,6 +74,7 @@ AlignedText align_by_counts(const AlignRequest& asked) {
   for (const std::string& file : {asked.src, asked.tgt}) require_readable_file(file, "text to align");
   Output output(asked.output, asked.texts_to_read());
   const WordText text = read_words(asked);
+  warn_of_few_pairs(text.pairs.size() - text.bad);
   const int64_t threads = std::max<int64_t>(1, thread_count() / 2);
   auto other = std::async(std::launch::async, [&] { return links_of_all(text.turned, text.tgt.size(), text.src.size(), threads); });
   const std::vector<Links> forward = links_of_all(text.pairs, text.src.size(), text.tgt.size(), threads), backward = other.get();

@@ -67,6 +67,20 @@ bool is_copy_of_another(const std::string& folder, const std::string& run) {
   throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
 }
 
+/// Returns what shows that a model of transformers or Marian is at the path, which `lacuna import` reads; empty if nothing does.
+std::string sign_of_other_program(const fs::path& path) {
+  std::error_code error;
+  const auto is_of_marian = [](const fs::path& file) { return file.extension() == ".npz"; };
+  if (fs::is_regular_file(path, error) && is_of_marian(path)) return "of Marian: its name ends in .npz";
+  if (fs::exists(path / "config.json", error))
+    for (const char* const weights :
+         {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
+      if (fs::exists(path / weights, error)) return std::string("of transformers: it has config.json and ") + weights;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    if (is_of_marian(entry->path())) return "of Marian: it has " + entry->path().filename().string();
+  return "";
+}
+
 std::string known_scores(const std::vector<RunCheckpoint>& checkpoints) {
   std::vector<std::string> names;
   for (const auto& [name, value] : checkpoints.back().info.scores) names.push_back(name);
@@ -134,6 +148,9 @@ std::string resolve_checkpoint(const std::string& path) {
     for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast})
       if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
   }
+  if (const std::string found = sign_of_other_program(path); !found.empty())
+    throw CheckpointError(path + " is a model " + found + "; expected a checkpoint or a run folder. Make one of it: lacuna import " + path +
+                          " -o DIR");
   if (!fs::is_directory(path))
     throw CheckpointError(path + (fs::exists(path) ? " is a file" : " does not exist") +
                           "; expected a run folder, or the folder of a checkpoint such as RUN/best");

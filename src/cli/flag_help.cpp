@@ -30,10 +30,10 @@ std::string value_of(const CLI::Option& option) {
   return range.empty() ? name : range.front() == '{' ? range : name + " (" + range + ")";
 }
 
-/// The default as it would be written on a command line; empty if there is none.
+/// The default as it would be written on a command line; empty if there is none, as of a flag that must be given.
 std::string default_of(const CLI::Option& option) {
   std::string text = option.get_default_str();
-  if (option.get_expected_max() == 0 || text == "[]" || text == "{}" || text == "\"\"") return "";
+  if (option.get_required() || option.get_expected_max() == 0 || text == "[]" || text == "{}" || text == "\"\"") return "";
   if (text.size() > 1 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
   return text;
 }

@@ -76,10 +76,21 @@ struct ServeFlags {
   }
 };
 
+/// Throws UsageError for flags by which other services are told where to listen.
+void refuse_other_names_of_listen(const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag == "--port" || flag == "--host" || flag == "--address" || flag == "--bind")
+      throw UsageError(flag +
+                       " is not a flag; expected --listen HOST:PORT, such as --listen 127.0.0.1:5000, or 0.0.0.0:5000 for other machines");
+  }
+}
+
 int run_serve(const std::vector<std::string>& arguments) {
   CommandLine app("Translates for other programs and people, over HTTP.", "lacuna serve");
   ServeFlags flags;
   flags.declare(app);
+  refuse_other_names_of_listen(arguments);
   if (!app.read(arguments, search_options_help() + attention_help())) return 0;
   flags.common.apply_log_level();
   serve::ServiceSettings& settings = flags.settings;

@@ -480,7 +480,8 @@ struct TranslateOptions {
     visit("length_penalty_type", self.length_penalty_type,
           choices<LengthPenalty>({{"pow", LengthPenalty::kPow}, {"gnmt", LengthPenalty::kGnmt}, {"none", LengthPenalty::kNone}}),
           "a hypothesis of n tokens is ranked by log-probability / n^a (pow) or / ((5+n)/6)^a (gnmt)");
-    visit("length_penalty", self.length_penalty, between(0, 100), "the a above; 0 = plain log-probability");
+    visit("length_penalty", self.length_penalty, between(0, 100),
+          "power a of the length by which hypotheses are ranked (length_penalty_type); 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
           "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
     visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens, the end of the sentence counted");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "text/piece_list.h"
 
 namespace lacuna {
@@ -64,15 +65,10 @@ IncomingJson tokenizer_of(IncomingFiles& files) {
   return {nlohmann::json::object(), files.path(kTokenizer)};
 }
 
-void require_listed(const std::string& tag, const std::string& flag, const PieceOrder& order) {
-  if (tag.empty() || std::ranges::find(order.pieces.begin() + kEos + 1, order.pieces.end(), tag) != order.pieces.end()) return;
-  throw UsageError(flag + " is \"" + tag + "\", which is no token of the model; expected such as __de__, deu_Latn or >>deu<<");
-}
-
 HuggingFaceTokens with_vocabularies(HuggingFaceTokens tokens, IncomingFiles& files, const std::string& src_spm, const std::string& tgt_spm,
                                     const ImportRequest& request) {
-  require_listed(request.src_tag, "--src-tag", tokens.src);
-  require_listed(request.tgt_tag, "--tgt-tag", tokens.tgt);
+  require_tag(request.src_tag, "--src-tag", tokens.src);
+  require_tag(request.tgt_tag, "--tgt-tag", tokens.tgt);
   tokens.vocabularies = vocabularies_of({files.text(src_spm, kMostSpm), files.path(src_spm), tokens.src.pieces, request.src_tag},
                                         {files.text(tgt_spm, kMostSpm), files.path(tgt_spm), tokens.tgt.pieces, request.tgt_tag});
   return tokens;
@@ -163,10 +159,12 @@ HuggingFaceTokens m2m100_tokens(IncomingFiles& files, const IncomingJson& config
   tokens.src = tokens.tgt = order_of(pieces, id_of(pieces, tokenizer.text("unk_token").value_or("<unk>"), tokens.place), {}, eos);
   tokens.src_lang = request.src_lang;
   tokens.tgt_lang = request.tgt_lang;
-  if (request.src_tag.empty() && request.tgt_tag.empty())
+  if (const std::vector<std::string> tags = language_tags(tokens.src.pieces);
+      request.src_tag.empty() && request.tgt_tag.empty() && !tags.empty())
     log_warning(
-        "no language is set: lines begin with the token of theirs, \"__de__ Ein Satz.\", and --prefix of `translate` has that of the "
-        "translation; --src-tag and --tgt-tag set them for good");
+        "no language is set: lines begin with the token of theirs, such as {} (of {}), and --prefix of `translate` has that of the "
+        "translation; --src-tag and --tgt-tag set them for good",
+        tags.front(), counted(std::ssize(tags), "language"));
   return with_vocabularies(std::move(tokens), files, spm, spm, request);
 }
 

@@ -63,6 +63,23 @@ PieceOrder order_of(const std::map<int64_t, std::string>& pieces, int64_t unk, s
   return order;
 }
 
+std::vector<std::string> language_tags(const std::vector<std::string>& pieces) {
+  std::vector<std::string> tags;
+  std::ranges::copy_if(pieces, std::back_inserter(tags), [](const std::string& piece) {
+    return is_language_code(piece) || (piece.size() > 4 && length_of_bracketed_tag(piece) == piece.size());
+  });
+  return tags;
+}
+
+void require_tag(const std::string& tag, const std::string& flag, const PieceOrder& order) {
+  if (tag.empty() || std::ranges::find(order.pieces.begin() + kEos + 1, order.pieces.end(), tag) != order.pieces.end()) return;
+  const std::vector<std::string> tags = language_tags(order.pieces);
+  const std::string expected =
+      tags.empty() ? "it has none of languages: leave the flag out" : "expected one of its languages': " + join_first(tags);
+  throw UsageError(std::string(flag).append(" is \"").append(tag).append("\", which is no token of the model; ").append(expected) +
+                   did_you_mean(tag, tags));
+}
+
 namespace {
 
 /// Returns the SentencePiece model with its list, unless it has the same ids without one.

@@ -55,6 +55,12 @@ struct PieceOrder {
 /// piece is `start` alone, one is made up.
 PieceOrder order_of(const std::map<int64_t, std::string>& pieces, int64_t unk, std::optional<int64_t> start, int64_t eos);
 
+/// Returns the pieces that stand for languages: __de__, deu_Latn or >>deu<<.
+std::vector<std::string> language_tags(const std::vector<std::string>& pieces);
+
+/// Throws UsageError unless the tag that `flag` gives is empty or a piece beside unk, bos and eos.
+void require_tag(const std::string& tag, const std::string& flag, const PieceOrder& order);
+
 /// What cuts text, and the ids of its pieces, of one side.
 struct IncomingVocabulary {
   std::string spm;  ///< bytes of a SentencePiece model

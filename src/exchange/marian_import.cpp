@@ -207,10 +207,10 @@ MarianVocabularies vocabularies_of_folder(IncomingFiles& files, const MarianSett
   MarianVocabularies read;
   read.src = pieces_of_side(files, names[0]);
   read.tgt = names[1] == names[0] ? read.src : pieces_of_side(files, names[1]);
+  require_tag(request.src_tag, "--src-tag", read.src);
+  require_tag(request.tgt_tag, "--tgt-tag", read.tgt);
   const auto side = [&](const std::string& name, const PieceOrder& order, const char* spm, const std::string& tag) {
     const std::string model = name.ends_with(".spm") ? name : spm;
-    if (!tag.empty() && std::ranges::find(order.pieces, tag) == order.pieces.end())
-      throw UsageError("the tag \"" + tag + "\" is no piece of " + files.path(name) + "; expected such as >>deu<<");
     return IncomingVocabulary{files.text(model, kMostSpm), files.path(model), order.pieces, tag};
   };
   read.vocabularies =

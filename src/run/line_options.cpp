@@ -8,6 +8,7 @@
 
 #include "base/line_reader.h"
 #include "config/read_options.h"
+#include "run/line_fields.h"
 
 namespace lacuna {
 namespace {
@@ -63,12 +64,17 @@ struct Field {
   const std::string& place;
 
   [[noreturn]] void fail(const std::string& what) const {
-    constexpr size_t kShown = 100;
-    const std::string shown = value.dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown);
-    throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is {}; {}", place, option.key, shown, what));
+    throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is {}; {}", place, option.key, shown_value(value), what));
   }
 
-  void require_allowed(const TranslateOptions& common) const {
+  void require_allowed_by_service() const {
+    const bool is_of_sampling = option.allowed == Allowed::kInSampling || option.key == std::string("sampling");
+    if (is_of_sampling) fail("a service searches by beams and draws nothing: take it out; `lacuna translate --json --sampling full` draws");
+    if (option.allowed == Allowed::kNever)
+      fail(fmt::format("all requests share it: take it out of the line, or let the service be started with --translate.{}", option.key));
+  }
+
+  void require_allowed_by_program(const TranslateOptions& common) const {
     if (option.allowed == Allowed::kNever)
       fail(fmt::format("all lines share it: take it out of the line and start the program with --translate.{}", option.key));
     if (option.allowed == Allowed::kInSearch && common.sampling != Sampling::kNone)
@@ -111,22 +117,25 @@ void require_no_other_spelling(const ordered_json& fields, const std::string& pl
   for (const auto& [key, value] : fields.items())
     for (const LineOption& option : kLineOptions)
       if (key != option.key && letters_of(key) == letters_of(option.key))
-        throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is no option of a line; did you mean \"{}\"?", place, key, option.key));
+        throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is {}, and no option of a line; did you mean \"{}\"?", place, key,
+                                                       shown_value(value), option.key));
 }
 
-bool asks_for_guard(const ordered_json& value) {
-  return value == "none" || value == "flag" || value == "retry" || value.is_boolean();
+/// Returns true for the measures of an earlier translation.
+bool are_measures(const char* key, const ordered_json& value) {
+  return key == std::string("guard") && value.is_object();
 }
 
 /// Throws LineError for options that contradict each other.
-void require_consistent(const TranslateOptions& own, const std::string& place) {
-  const auto require_at_most = [&](const char* key, int64_t value, const char* most_key, int64_t most) {
-    if (value > most)
-      throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is {}; expected at most {}, which is {} for this line: raise that", place,
-                                                     key, value, most_key, most));
+void require_consistent(const TranslateOptions& own, const LineSettings& settings, const std::string& place) {
+  const auto require_at_most = [&](const char* key, int64_t value, const char* most_key, int64_t most, int64_t common_most) {
+    if (value <= most) return;
+    const bool can_be_raised = !settings.are_bounded || most < common_most;
+    throw LineError("with wrong JSON", fmt::format("{}: \"{}\" is {}; expected at most {}, which is {} for this line{}", place, key, value,
+                                                   most_key, most, can_be_raised ? ": raise that" : ", the most that the service allows"));
   };
-  if (own.sampling == Sampling::kNone) require_at_most("n_best", own.n_best, "beam_size", own.beam_size);
-  require_at_most("min_length", own.min_length, "max_length", own.max_length);
+  if (own.sampling == Sampling::kNone) require_at_most("n_best", own.n_best, "beam_size", own.beam_size, settings.common.beam_size);
+  require_at_most("min_length", own.min_length, "max_length", own.max_length, settings.common.max_length);
 }
 
 }  // namespace
@@ -141,9 +150,12 @@ std::shared_ptr<const TranslateOptions> own_options(const ordered_json& fields, 
     const auto* const option =
         std::ranges::find(kLineOptions, std::string(key), [](const LineOption& one) { return std::string(one.key); });
     if (given == fields.end() || given->is_null() || option == std::end(kLineOptions)) return;
-    if (option->key == std::string("guard") && !asks_for_guard(*given)) return;  // the measures of an earlier translation
+    if (are_measures(key, *given)) return;
     const Field field{*option, *given, place};
-    field.require_allowed(settings.common);
+    if (settings.are_bounded)
+      field.require_allowed_by_service();
+    else
+      field.require_allowed_by_program(settings.common);
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       const T common = value;
       field.read(value, constraint);
@@ -153,8 +165,32 @@ std::shared_ptr<const TranslateOptions> own_options(const ordered_json& fields, 
   };
   TranslateOptions::describe(own, read_field);
   if (!has_own) return nullptr;
-  require_consistent(own, place);
+  require_consistent(own, settings, place);
   return std::make_shared<const TranslateOptions>(std::move(own));
+}
+
+std::vector<std::string> line_option_names() {
+  std::vector<std::string> names;
+  for (const LineOption& option : kLineOptions) names.emplace_back(option.key);
+  return names;
+}
+
+std::vector<std::string> options_taking(const ordered_json& value) {
+  std::vector<std::string> names;
+  const TranslateOptions any;
+  TranslateOptions::describe(any, [&](const char* key, const auto& target, const auto& constraint, const char* /*meaning*/) {
+    using T = std::remove_cvref_t<decltype(target)>;
+    bool takes = false;
+    if constexpr (std::is_same_v<T, bool>) {
+      takes = value.is_boolean();
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      takes = value.is_number();
+    } else if constexpr (std::is_enum_v<T>) {
+      takes = value.is_string() && std::ranges::count(options_detail::names_of(constraint), value.get<std::string>()) > 0;
+    }
+    if (takes) names.emplace_back(key);
+  });
+  return names;
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "config/options.h"
 
@@ -19,5 +20,10 @@ struct LineSettings {
 /// nothing in a search or a draw, and for a field that is named almost like an option.
 std::shared_ptr<const TranslateOptions> own_options(const nlohmann::ordered_json& fields, const LineSettings& settings,
                                                     const std::string& place);
+
+/// Returns the names of all options of `translate`, whether a line may have them or not.
+std::vector<std::string> line_option_names();
+/// Returns those that a value could be meant for: of its type, and if it is a word, one of theirs.
+std::vector<std::string> options_taking(const nlohmann::ordered_json& value);
 
 }  // namespace lacuna

@@ -98,6 +98,22 @@ void require_names(const Options& options, bool is_resumed, const Rules& rules) 
 
 namespace {
 
+/// Throws ConfigError if alignment is to be guided and no corpus has links. A section that Lacuna has written itself, with every key of
+/// `train` and the default's values, asks for nothing.
+void require_links(const Options& options, const Rules& rules) {
+  const GuidedAlignmentOptions& guided = options.train.guided_alignment;
+  const GuidedAlignmentOptions usual;
+  if (options.is_guided() || guided.weight == 0) return;
+  const std::string section = "train.guided_alignment";
+  const std::vector<std::string> keys = {section + ".weight", section + ".layer", section + ".head"};
+  const bool is_usual = guided.weight == usual.weight && guided.layer.value == usual.layer.value && guided.head == usual.head;
+  const bool is_of_a_dump = is_usual && !rules.place({"train.rank_timeout"}).empty();
+  rules.require(rules.place(keys).empty() || is_of_a_dump, keys,
+                "train.guided_alignment needs links between words, and no corpus of data.train has any: make them with `lacuna align` and "
+                "name the file, data.train: [{src: ..., tgt: ..., links: FILE}], or the column of a tsv, links_column; or leave "
+                "train.guided_alignment out, or set its weight to 0");
+}
+
 /// Throws ConfigError if links are to guide a head whose attention has no alignment loss.
 void require_guidable(const Options& options, const Rules& rules) {
   if (!options.is_guided()) return;
@@ -120,6 +136,7 @@ void require_trainable(const Options& options, const Rules& rules) {
   const bool is_resumed = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
   require_learning_rates(options, is_resumed, rules);
   require_names(options, is_resumed, rules);
+  if (!is_resumed) require_links(options, rules);
   require_guidable(options, rules);
   require_sets(options.data, rules);
 }

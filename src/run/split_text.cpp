@@ -59,7 +59,11 @@ TranslatedLine SplitText::joined(std::span<const TranslatedLine> translated) con
     whole.is_second_search = whole.is_second_search || line.is_second_search;
   }
   whole.translations.reserve(most);
-  for (size_t rank = 0; rank < most; ++rank) whole.translations.push_back(joined(translated, rank));
+  for (size_t rank = 0; rank < most; ++rank) {
+    Translation one = joined(translated, rank);
+    const bool is_there = std::ranges::find(whole.translations, one.text, &Translation::text) != whole.translations.end();
+    if (!is_there || are_drawn_) whole.translations.push_back(std::move(one));
+  }
   return whole;
 }
 
@@ -70,6 +74,7 @@ Translation SplitText::joined(std::span<const TranslatedLine> translated, size_t
     for (const TranslatedLine& line : translated) texts.push_back({of_rank(line, rank).text, of_rank(line, rank).alignment});
   document::Document::Translated result = document_->translated(texts);
   Translation whole;
+  whole.rank = rank;
   double weights = 0;
   for (const size_t i : result.used) {
     const Translation& one = of_rank(translated[i], rank);

@@ -19,9 +19,10 @@ std::shared_ptr<const document::Splitting> splitting_for(const LoadedEnsemble& m
 /// A document whose sentences are translated each for itself.
 class SplitText {
  public:
-  /// `line` has what the sentences share: a prefix, which is the first one's, and a number that selects random numbers.
-  SplitText(std::unique_ptr<const document::Document> document, TranslationInput line)
-      : document_(std::move(document)), line_(std::move(line)) {}
+  /// `line` has what the sentences share: a prefix, which is the first one's, and a number that selects random numbers. Where translations
+  /// are drawn, equal ones stay.
+  SplitText(std::unique_ptr<const document::Document> document, TranslationInput line, bool are_drawn = false)
+      : document_(std::move(document)), line_(std::move(line)), are_drawn_(are_drawn) {}
 
   /// Appends what is to be translated; one empty line where there is nothing.
   void append_to(std::vector<TranslationInput>& lines) const;
@@ -29,9 +30,9 @@ class SplitText {
   size_t size() const { return std::max<size_t>(1, document_->sentences().size()); }
   /// Returns true if the translations are to have word links.
   bool needs_links() const { return document_->needs_links(); }
-  /// Returns the translations of the text: the n-th has the n-th of each sentence, or its best where it has fewer. The log-probability is
-  /// the sum of the sentences', the score their mean, weighted by the bytes of the translations, and of the guard's verdicts it is the one
-  /// with the highest risk.
+  /// Returns the translations of the text: the n-th has the n-th of each sentence, or its best where it has fewer; of equal texts, as terms
+  /// may make them, the first stays. The log-probability is the sum of the sentences', the score their mean, weighted by the bytes of the
+  /// translations, and of the guard's verdicts it is the one with the highest risk.
   TranslatedLine joined(std::span<const TranslatedLine> translated) const;
 
  private:
@@ -39,6 +40,7 @@ class SplitText {
 
   std::unique_ptr<const document::Document> document_;
   TranslationInput line_;
+  bool are_drawn_;
 };
 
 }  // namespace lacuna

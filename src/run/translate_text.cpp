@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,19 @@ class LossWarnings {
   int64_t truncated_ = 0;
 };
 
+/// Warns of fields that are passed through and may be meant for options, of each name once.
+class NearMissWarnings {
+ public:
+  void look_at(const InputLine& line) {
+    constexpr size_t kMostNames = 20;  // a field of a name of its own in each line tells nothing
+    for (const NearMiss& miss : line.near_misses)
+      if (names_.size() < kMostNames && names_.insert(miss.key).second) log_warning("{} (passed through as it is)", miss.message);
+  }
+
+ private:
+  std::set<std::string> names_;
+};
+
 /// Warns of translations that the guard flags, of each by its line unless JSON says which they are, and counts them.
 class GuardWarnings {
  public:
@@ -161,6 +175,7 @@ std::vector<TranslatedLine> translated_lines(const std::vector<InputLine>& lines
   std::vector<TranslationInput> inputs;
   inputs.reserve(lines.size());
   std::vector<std::optional<SplitText>> texts(lines.size());  // none of a line that is translated as it is
+  const bool are_drawn = how.format.lines.common.sampling != Sampling::kNone;
   for (size_t i = 0; i < lines.size(); ++i) {
     const InputLine& line = lines[i];
     TranslationInput input = line.input;
@@ -173,7 +188,7 @@ std::vector<TranslatedLine> translated_lines(const std::vector<InputLine>& lines
     if (how.terms) terms.push_back(how.terms.get());
     auto document = document::plain_document(input.text, how.splitting.get(), terms);
     input.is_aligned = how.format.alignment || document->needs_links();
-    texts[i].emplace(std::move(document), std::move(input)).append_to(inputs);
+    texts[i].emplace(std::move(document), std::move(input), are_drawn).append_to(inputs);
   }
   progress.begin(std::ssize(lines), std::ssize(inputs), reader);
   std::vector<TranslatedLine> translated = translator.translate(inputs);
@@ -194,6 +209,7 @@ std::vector<TranslatedLine> translated_lines(const std::vector<InputLine>& lines
 TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
                               TranslationProgress& progress) {
   LossWarnings warnings(how);
+  NearMissWarnings near_misses;
   GuardWarnings guard(!how.format.json);
   TranslatedText done;
   const int64_t lines_before = reader.line_number();
@@ -207,6 +223,7 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
       const std::vector<TranslatedLine> translated = translated_lines(lines, reader, translator, how, progress);
       std::string written;
       for (size_t i = 0; i < lines.size(); ++i) {
+        near_misses.look_at(lines[i]);
         warnings.look_at(lines[i].input, translated[i]);
         guard.look_at(lines[i].input.id + 1, translated[i]);
         written += format_translations(lines[i], translated[i], how.format);

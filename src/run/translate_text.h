@@ -8,12 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/line_reader.h"
 #include "base/output.h"
 #include "base/progress_bar.h"
 #include "document/paragraph.h"
 #include "document/terms.h"
+#include "run/line_fields.h"
 #include "run/line_options.h"
 #include "search/translator.h"
 
@@ -40,15 +42,16 @@ struct InputLine {
   nlohmann::ordered_json fields;
   document::Terms terms = {};  ///< of this line alone
   bool wants_tokens = false;   ///< it has "tokens": true
-  std::string error = {};      ///< why a line that is passed over cannot be taken; its text is empty
+  std::vector<NearMiss> near_misses = {};
+  std::string error = {};  ///< why a line that is passed over cannot be taken; its text is empty
 };
 
 /// Reads the text of a line that came from `place` into `line`; where JSON is expected, an empty line is an empty text. Throws LineError if
 /// it is to be JSON and is not an object with a string "text", its "terms" are wrong, or it asks for itself what it may not
-/// (line_options.h); `line` then has the fields of the object, if it is one.
+/// (line_options.h, line_fields.h), or, where lines are bounded, almost does; `line` then has the fields of the object, if it is one.
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
-/// Adds to the JSON of a translation, the one of that rank, what else is known of it.
+/// Adds to the JSON of a translation, which has that rank, what else is known of it.
 using AddToTranslation = std::function<void(size_t rank, nlohmann::ordered_json& translation)>;
 
 /// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF. A line that is passed over has that of an

@@ -52,11 +52,7 @@ LineError not_as_expected(const std::string& place, const std::string& what) {
 std::string string_field(const ordered_json& fields, const char* key, const std::string& place) {
   const auto found = fields.find(key);
   if (found == fields.end()) return "";
-  if (!found->is_string()) {
-    constexpr size_t kShown = 100;
-    const std::string value = found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown);
-    throw not_as_expected(place, fmt::format("\"{}\" is {}; expected a string", key, value));
-  }
+  if (!found->is_string()) throw not_as_expected(place, fmt::format("\"{}\" is {}; expected a string", key, shown_value(*found)));
   return found->get<std::string>();
 }
 
@@ -66,24 +62,18 @@ document::Terms terms_field(const ordered_json& fields, const std::string& place
   document::Terms terms;
   const auto found = fields.find("terms");
   if (found == fields.end()) return terms;
-  if (!found->is_object()) throw not_as_expected(place, "\"terms\" is no object; expected {\"source term\": \"its translation\"}");
+  if (!found->is_object())
+    throw not_as_expected(
+        place, fmt::format("\"terms\" is {}; expected an object, {{\"source term\": \"its translation\"}}", shown_value(*found)));
   if (found->size() > kMostTerms)
     throw not_as_expected(place, fmt::format("\"terms\" has {} terms; expected {} at most", found->size(), kMostTerms));
   for (const auto& [source, target] : found->items()) {
-    if (!target.is_string()) throw not_as_expected(place, "\"terms\" holds a translation that is no string; expected one");
+    if (!target.is_string())
+      throw not_as_expected(
+          place, fmt::format("\"terms\": {} is {}; expected a string, its translation", shown_value(source), shown_value(target)));
     terms.add(source, target.get<std::string>(), place + ": \"terms\"");
   }
   return terms;
-}
-
-/// Returns true if a line has "tokens": true. Throws LineError where it asks so for what all lines share.
-bool asks_for_tokens(const ordered_json& fields, const std::string& place) {
-  if (const auto asked = fields.find("alignment"); asked != fields.end() && asked->is_boolean())
-    throw not_as_expected(place,
-                          "\"alignment\" is asked for of all lines: take it out of the line, and ask for it by --alignment word or, of "
-                          "a service, alignment=word in the query");
-  const auto found = fields.find("tokens");
-  return found != fields.end() && found->is_boolean() && found->get<bool>();
 }
 
 /// Returns true if a line says itself how many translations it wants.
@@ -130,9 +120,9 @@ ordered_json given_fields(const InputLine& line) {
 
 std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format,
                       const AddToTranslation& add) {
-  const auto json_of = [&](size_t rank) {
-    ordered_json one = to_json(line, translated.translations[rank], format);
-    if (add) add(rank, one);
+  const auto json_of = [&](const Translation& translation) {
+    ordered_json one = to_json(line, translation, format);
+    if (add) add(translation.rank, one);
     return one;
   };
   ordered_json out = given_fields(line);
@@ -144,10 +134,10 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
     out["error"] = line.error;
   } else if (format.n_best || asks_for_several(line.fields)) {
     out["translations"] = ordered_json::array();
-    for (size_t rank = 0; rank < translated.translations.size(); ++rank) out["translations"].push_back(json_of(rank));
+    for (const Translation& translation : translated.translations) out["translations"].push_back(json_of(translation));
   } else {
     for (const char* key : {"alignment", "truncated", "guard", "second_search"}) out.erase(key);  // the result may have none
-    out.update(json_of(0));
+    out.update(json_of(translated.translations.front()));
   }
   if (translated.is_second_search) out["second_search"] = true;
   return json_text(out) + "\n";
@@ -208,7 +198,10 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   if (!format.takes_terms && !line.terms.is_empty())
     throw not_as_expected(place, "\"terms\" do not go with --alignment subword; expected --alignment word");
   line.input.options = own_options(line.fields, format.lines, place);
+  require_none_shared(line.fields, format.lines, place);
   line.wants_tokens = asks_for_tokens(line.fields, place);
+  line.near_misses = near_misses(line.fields, place);
+  if (format.lines.are_bounded && !line.near_misses.empty()) throw LineError("with wrong JSON", line.near_misses.front().message);
   line.input.text = src;
   line.input.prefix = prefix;
 }

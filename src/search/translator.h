@@ -32,6 +32,7 @@ struct Translation {
   std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), counted from 0, between words or pieces
   bool is_truncated = false;                           ///< cut at the length limit, or where no other token was allowed
   std::optional<GuardVerdict> guard;                   ///< if asked for
+  size_t rank = 0;                                     ///< of a text of several sentences: which of their translations it is made of
 };
 
 /// The translations of a line, best first. An empty line has one empty translation.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/spelling.h"
 
 namespace lacuna::serve {
 
@@ -51,6 +52,11 @@ SplitText add_text(const ServedModel& model, const std::string& text, const Text
 DocumentFormat asked_format(const std::string& name) {
   if (name != "text" && name != "html") throw RequestError(400, "format is not known; expected text or html");
   return format_named(name);
+}
+
+std::string unknown_name(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kShown = 60;  // bytes, perhaps of half a character, which JSON replaces
+  return what + " has \"" + name.substr(0, kShown) + "\", a name that is not known; expected " + join(known) + did_you_mean(name, known);
 }
 
 bool switch_of(const std::string& text, const std::string& name) {

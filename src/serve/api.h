@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "run/split_text.h"
 #include "run/translate_document.h"
@@ -45,6 +46,9 @@ SplitText add_text(const ServedModel& model, const std::string& text, const Text
 
 /// Reads the name of a format. Throws RequestError.
 DocumentFormat asked_format(const std::string& name);
+
+/// Returns the error message for a name that `what`, such as "the query", has and that is none of those known.
+std::string unknown_name(const std::string& what, const std::string& name, const std::vector<std::string>& known);
 
 /// Reads "true" or "1", "false" or "0". Throws RequestError, which calls it `name`, for anything else.
 bool switch_of(const std::string& text, const std::string& name);

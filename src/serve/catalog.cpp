@@ -102,8 +102,15 @@ std::vector<ServedModelPtr> Catalog::models() const {
   return models_;
 }
 
+std::string Catalog::pairs() const {
+  return pairs_of(models());
+}
+
 ServedModelPtr Catalog::find(const std::string& src_lang, const std::string& tgt_lang) const {
   const std::vector<ServedModelPtr> all = models();
+  for (const auto& [name, code] : {std::pair("source", &src_lang), {"target", &tgt_lang}})
+    if (code->empty())
+      throw RequestError(400, std::string(name).append(", the code of a language, is missing; there is ").append(pairs_of(all)));
   std::vector<ServedModelPtr> found;
   std::ranges::copy_if(all, std::back_inserter(found), [&](const ServedModelPtr& model) {
     return model->tgt_lang == tgt_lang && (model->src_lang == src_lang || src_lang == "auto");
@@ -112,7 +119,8 @@ ServedModelPtr Catalog::find(const std::string& src_lang, const std::string& tgt
   if (found.size() > 1)
     throw RequestError(400, "the source language is not detected, and several are translated to " + tgt_lang + ": " + pairs_of(found) +
                                 "; name it as source");
-  throw RequestError(400, "no model translates from " + src_lang + " to " + tgt_lang + "; there is " + pairs_of(all));
+  const std::string from = src_lang == "auto" ? "" : " from " + src_lang;
+  throw RequestError(400, std::string("no model translates").append(from).append(" to ").append(tgt_lang) + "; there is " + pairs_of(all));
 }
 
 void Catalog::reload(bool all, std::function<void(const ServedModel& former, const std::string& error)> on_end) {

@@ -60,8 +60,10 @@ class Catalog {
   Catalog& operator=(const Catalog&) = delete;
 
   std::vector<ServedModelPtr> models() const;
+  /// Returns the languages that it translates between: "de to en, fr to en".
+  std::string pairs() const;
   /// Returns the model from `src_lang` to `tgt_lang`; `auto` is the only source of that target, if there is one. Throws RequestError 400,
-  /// which says what there is.
+  /// which says what there is, also where one of them is empty.
   ServedModelPtr find(const std::string& src_lang, const std::string& tgt_lang) const;
 
   /// Begins to load models anew on a thread of its own: all, or those whose checkpoint is another one now. `on_end` is called there, with

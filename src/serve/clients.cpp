@@ -11,6 +11,15 @@ namespace {
 
 constexpr size_t kMostAllowances = 10000;  // addresses that are remembered
 
+/// Says how a client of that API sends its key.
+std::string missing_key(const Request& request) {
+  std::string message =
+      request.authorization.empty() ? "an API key is missing" : "the header Authorization has no API key of the form expected";
+  if (request.path.starts_with("/v2/")) return message + ": send the header Authorization: DeepL-Auth-Key KEY";
+  if (request.path == "/v1/translate") return message + ": send the header Authorization: Bearer KEY";
+  return message + ": send it as api_key, or as the header Authorization: Bearer KEY";
+}
+
 }  // namespace
 
 Clients::Clients(const std::string& key_file, int64_t rate) : file_(key_file), rate_(rate) {
@@ -40,7 +49,7 @@ std::string Clients::client_of(const Request& request, const std::string& key_in
   std::string key = key_in_body;
   for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "})
     if (key.empty() && request.authorization.starts_with(scheme)) key = request.authorization.substr(scheme.size());
-  if (key.empty()) throw RequestError(403, "an API key is missing: send it as api_key, or as the header Authorization: Bearer KEY");
+  if (key.empty()) throw RequestError(403, missing_key(request));
   if (!keys_.contains(key)) throw RequestError(403, "the API key is not known");
   return key;
 }

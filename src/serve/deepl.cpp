@@ -41,7 +41,8 @@ int match_of(const std::string& asked, const std::string& language) {
 
 /// Returns the model for a request; without a source language the only one into the target. Throws RequestError 400.
 ServedModelPtr model_for(const Api& api, const AskedOfDeepL& asked) {
-  if (asked.target.empty()) throw RequestError(400, "target_lang, the code of a language, is missing");
+  const std::string there_is = std::string("; there is ").append(api.catalog.pairs());
+  if (asked.target.empty()) throw RequestError(400, "target_lang, the code of a language, is missing" + there_is);
   ServedModelPtr best;
   int best_match = 0, equally_good = 0;
   for (const ServedModelPtr& model : api.catalog.models()) {
@@ -54,7 +55,7 @@ ServedModelPtr model_for(const Api& api, const AskedOfDeepL& asked) {
   }
   if (!best) return api.catalog.find(asked.source.empty() ? "auto" : asked.source, asked.target);  // throws: it says what there is
   if (equally_good > 1 && asked.source.empty())
-    throw RequestError(400, "several models translate into target_lang, and languages are not detected; name source_lang");
+    throw RequestError(400, "several models translate into target_lang, and languages are not detected; name source_lang" + there_is);
   return best;
 }
 
@@ -98,9 +99,9 @@ void take_field(const std::string& name, const std::string& value, AskedOfDeepL&
         "formality",   "model_type", "preserve_formatting", "outline_detection",  "tag_handling_version",
         "glossary_id", "context",    "splitting_tags",      "non_splitting_tags", "ignore_tags"};
     if (!std::ranges::count(kKnown, name))
-      throw RequestError(400,
-                         "the request has a name that is not known; expected text, target_lang, source_lang, tag_handling, "
-                         "split_sentences, show_billed_characters");
+      throw RequestError(400, unknown_name("the request", name,
+                                           {"text", "target_lang", "source_lang", "tag_handling", "split_sentences",
+                                            "show_billed_characters", "auth_key"}));
     require_nothing_asked(name, value);
   }
 }
@@ -136,6 +137,7 @@ AskedOfDeepL deepl_asked_by(const Request& request, bool splits) {
   if (request.content_type == "application/json") {
     asked = deepl_asked_by_json(request.body, std::move(asked));
   } else if (request.content_type == "application/x-www-form-urlencoded") {
+    require_form(request.body);
     asked = deepl_asked_by_form(request.body, std::move(asked));
   } else {
     throw RequestError(415, "expected the Content-Type application/json or application/x-www-form-urlencoded");

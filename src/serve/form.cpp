@@ -47,6 +47,13 @@ Form parse_form(std::string_view text) {
   return form;
 }
 
+void require_form(std::string_view body) {
+  const size_t begin = body.find_first_not_of(" \t\r\n");
+  if (begin != std::string_view::npos && body[begin] == '{')
+    throw RequestError(400,
+                       "the body looks like JSON, and no Content-Type says so; send the header Content-Type: application/json with it");
+}
+
 std::string value_of(const Form& form, const std::string& name, const std::string& otherwise) {
   const auto found = form.find(name);
   return found == form.end() ? otherwise : found->second;

@@ -16,6 +16,9 @@ Form parse_form(std::string_view text);
 /// Reads the same, all fields in order.
 std::vector<std::pair<std::string, std::string>> form_fields(std::string_view text);
 
+/// Throws RequestError 400 for a body that looks like JSON, although its Content-Type says that it is a form, or nothing.
+void require_form(std::string_view body);
+
 /// Returns the value of a name, or `otherwise`.
 std::string value_of(const Form& form, const std::string& name, const std::string& otherwise = "");
 

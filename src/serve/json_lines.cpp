@@ -5,6 +5,7 @@
 #include "run/translate_text.h"
 #include "serve/api.h"
 #include "serve/form.h"
+#include "serve/languages.h"
 
 namespace lacuna::serve {
 namespace {
@@ -26,11 +27,9 @@ std::vector<std::string> lines_of(const std::string& body) {
 }
 
 TranslationFormat format_of(const Form& query, bool splits) {
-  static constexpr const char* kNames[] = {"source", "target", "n_best", "alignment", "split", "format", "tokens", "attention"};
+  const std::vector<std::string> names = {"source", "target", "n_best", "alignment", "split", "format", "tokens", "attention"};
   for (const auto& [name, value] : query)
-    if (!std::ranges::count(kNames, name))
-      throw RequestError(
-          400, "the query has a name that is not known; expected " + join(std::vector<std::string>(std::begin(kNames), std::end(kNames))));
+    if (!std::ranges::count(names, name)) throw RequestError(400, unknown_name("the query", name, names));
   if (const std::string alignment = value_of(query, "alignment", "word"); alignment != "word")
     throw RequestError(400, "alignment is not known; expected word");
   if (query.contains("split")) splits = switch_of(query.at("split"), "split");
@@ -42,6 +41,19 @@ TranslationFormat format_of(const Form& query, bool splits) {
           .tokens = switch_of(value_of(query, "tokens", "false"), "tokens")};
 }
 
+/// Throws LineError for a line that asks for another language than the request. Other words in such fields are of the user's own.
+void require_same_language(const ordered_json& fields, const char* key, const std::string& language, const std::string& place) {
+  const auto found = fields.find(key);
+  if (found == fields.end() || !found->is_string()) return;
+  const auto code = found->get<std::string>();
+  constexpr size_t kLongestCode = 10;  // zh_Hans_CN
+  const bool is_code = code.size() <= kLongestCode && language_name(code) != code;
+  if (!is_code || language_of(code) == language_of(language)) return;
+  throw LineError("with wrong JSON", place + ": \"" + key + "\" is \"" + code + "\", and all lines of a request share " + key +
+                                         ", which is " + language + ": take it out of the line, and ask by " + key + "=" + code +
+                                         " in the query");
+}
+
 /// The lines of a request while their sentences are translated; each is answered as soon as all of its sentences are there.
 class Answer {
  public:
@@ -49,12 +61,15 @@ class Answer {
       : exchange_(std::move(exchange)), format_(format), has_attention_(has_attention) {}
 
   /// Reads the body. Throws RequestError for a line that is wrong.
-  void read(const std::string& body) {
+  void read(const std::string& body, const ServedModel& model) {
     for (const std::string& text : lines_of(body)) {
       InputLine& line = lines_.emplace_back();
       line.input.id = std::ssize(lines_) - 1;
       try {
-        parse_input_line(text, "line " + std::to_string(lines_.size()), format_, line);
+        const std::string place = "line " + std::to_string(lines_.size());
+        parse_input_line(text, place, format_, line);
+        require_same_language(line.fields, "source", model.src_lang, place);
+        require_same_language(line.fields, "target", model.tgt_lang, place);
       } catch (const LineError& error) {
         throw RequestError(400, error.what());
       }
@@ -130,7 +145,7 @@ void answer_json_lines(const Api& api, const ExchangePtr& exchange) {
   require_text(request.body, "the body");
   wanted.has_attention = switch_of(value_of(request.query, "attention", "false"), "attention");
   const auto answer = std::make_shared<Answer>(exchange, format, wanted.has_attention);
-  answer->read(request.body);
+  answer->read(request.body, *model);
   api.count_characters(*exchange, answer->texts());
   if (wanted.has_attention && exchange->characters > kMostToLookAtOnce)
     throw RequestError(413, "the request has " + std::to_string(exchange->characters) + " characters; attention is given of " +

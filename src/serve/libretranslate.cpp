@@ -71,14 +71,11 @@ Asked asked_by_form(const Form& form, bool splits) {
 
 Asked asked_by(const Request& request, bool splits) {
   if (request.content_type == "application/json") return asked_by_json(request.body, splits);
-  if (request.content_type == "application/x-www-form-urlencoded" || request.content_type.empty())
+  if (request.content_type == "application/x-www-form-urlencoded" || request.content_type.empty()) {
+    require_form(request.body);
     return asked_by_form(parse_form(request.body), splits);
+  }
   throw RequestError(415, "expected the Content-Type application/json or application/x-www-form-urlencoded");
-}
-
-void require_complete(const Asked& asked) {
-  if (asked.source.empty() || asked.target.empty())
-    throw RequestError(400, std::string(asked.source.empty() ? "source" : "target") + ", the code of a language, is missing");
 }
 
 /// The texts of a request while their sentences are translated.
@@ -146,7 +143,6 @@ void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
   const Asked& asked = progress->asked;
   Wanted wanted;
   wanted.client = api.clients.client_of(exchange->request, asked.key);
-  require_complete(asked);
   const ServedModelPtr model = api.catalog.find(asked.source, asked.target);
   progress->src_lang = model->src_lang;
   wanted.n_best = asked.alternatives + 1;

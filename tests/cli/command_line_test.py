@@ -67,6 +67,8 @@ class Help(CommandLine):
                      r"--max-length N \(>= 1\)\s", r"  -m, --model PATH\s.*required", r"  --seed N \(>= 0\) .*default: 1\)"):
             self.assertRegex(text, rf"(?ms)^ *{line}" if not line.startswith(" ") else rf"(?ms)^{line}")
         self.assertIn("N (0-1024)", self.prints("train", "--help"))
+        self.assertRegex(self.prints("launch", "--help"), r"(?m)^  -n N \(1-4096\) .*\(required\)$")
+        self.assertRegex(text, r"--length-penalty X \(0-100\)\s+Power a of the length")
         self.assertLessEqual(max(map(len, text.splitlines())), 140)
 
 

@@ -82,6 +82,7 @@ class GuidedAlignment(Program):
 
     def test_refuses_what_makes_no_sense(self):
         brief = ("--train.max_steps", "2")
+        without = ("check", "-c", small_run.configuration(FOLDER, "without_links"))
         for words, message in (
             (command("wrong", *brief, "--train.guided_alignment.layer", "2"), "train.guided_alignment.layer is 2; the decoder's layers are 0 to 1"),
             (command("wrong", *brief, "--train.guided_alignment.head", "4"), "train.guided_alignment.head is 4; the heads of a layer are 0 to 3"),
@@ -92,8 +93,16 @@ class GuidedAlignment(Program):
             (command("wrong", *brief, "--data.valid", corpus()), "training alone reads links"),
             (command("wrong", *brief, links=write("short.links", "0-0\n")), "short.links has 1 line and"),
             (command("wrong", *brief, links=write("bad.links", "0-99\n" + read("train.links").split("\n", 1)[1])), "bad.links:1: link 0-99 is out of range"),
+            ((*without, "--train.guided_alignment.weight", "0.2"), "train.guided_alignment needs links between words, and no corpus of data.train has any"),
+            ((*without, "--train.guided_alignment.head", "0"), "or set its weight to 0"),
         ):
             self.assertIn(message, self.refuses(*words))
+
+    def test_a_configuration_with_every_key_asks_for_no_links(self):
+        dumped = write("dumped.yaml", self.prints("check", "-c", small_run.configuration(FOLDER, "without_links"), "--dump-config"))
+        self.assertIn("guided_alignment", read("dumped.yaml"))
+        self.ends("check", "-c", dumped)
+        self.ends("check", "-c", dumped, "--train.guided_alignment.weight", "0")
 
 
 class AlignWithoutAModel(Program):
@@ -103,12 +112,14 @@ class AlignWithoutAModel(Program):
         found = json.loads(self.prints("aer", "-i", write("counted", links), "--gold", write("diagonal", diagonal), "--json"))
         self.assertLess(found["aer"], 0.02)
         self.assertEqual(links.count("\n"), 1500)
+        self.assertEqual(self.ends("align", "--src", path("train.txt"), "--tgt", path("train.txt")).stderr, "")
 
     def test_keeps_a_line_for_each_pair(self):
         source, target = write("some.src", "a b\n\nb c\n" + "x " * 300 + "\n"), write("some.tgt", "A B\nC\nB C\n" + "y " * 300 + "\n")
         ended = self.ends("align", "--src", source, "--tgt", target, "--symmetrize", "union")
         self.assertEqual([bool(line) for line in ended.stdout.split("\n")], [True, False, True, False, False])
         self.assertIn("1 pair get an empty line: a side has more than 250 words", ended.stderr)
+        self.assertIn("warning 4 pairs are few to align words by how often they occur together", ended.stderr)
 
     def test_refuses_what_needs_a_model(self):
         words = ("align", "--src", path("train.txt"), "--tgt", path("train.txt"))
@@ -144,6 +155,13 @@ class Terms(Program):
         found = self.translated("--split", "--terms", terms, text="1 2 {name} 3\n")
         self.assertEqual((found.count("two"), found.count("{name}")), (1, 1))
 
+    def test_make_no_text_of_an_n_best_list_come_twice(self):
+        terms = write("terms.tsv", "2\ttwo\n3\tthree\n")
+        many = ("-b", "40", "--n-best", "40", "--terms", terms)
+        found, drawn = (self.translated(*many, *flags, text="a 2 3\na 2\n2 a\n").splitlines() for flags in ((), ("--sampling", "full")))
+        self.assertEqual(len({tuple(line.split(" ||| ")[:2]) for line in found}), len(found))
+        self.assertEqual(len(drawn), 3 * 40)
+
     def test_refuses_wrong_terms(self):
         for text, message in (("2 two\n", ":1: the line has 1 column; expected two"), ("\ttwo\n", ":1: the source of a term is empty"),
                               ("2\t two\n", ":1: the target of a term is empty, or has spaces around it"),
@@ -151,7 +169,7 @@ class Terms(Program):
                               ("a" * 1001 + "\tb\n", "has 1001 bytes, and at most 1000"), (b"\xff\tb\n", "not UTF-8")):
             file = write("wrong.tsv", text)
             self.assertIn(message, self.refuses("translate", "-m", path("plain"), "--terms", file, text="1\n"))
-        for line, message in (({"terms": ["2"]}, '"terms" is no object'), ({"terms": {"2": 2}}, "no string"), ({"terms": {"": "x"}}, "source of a term is empty"),
+        for line, message in (({"terms": ["2"]}, '"terms" is ["2"]; expected an object'), ({"terms": {"2": 2}}, "expected a string, its translation"), ({"terms": {"": "x"}}, "source of a term is empty"),
                               ({"terms": {str(i): "x" for i in range(1001)}}, "1001 terms; expected 1000 at most")):
             given = json.dumps({"text": "1", **line}) + "\n"
             self.assertIn(message, self.refuses("translate", "-m", path("plain"), "--json", text=given))

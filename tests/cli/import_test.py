@@ -140,6 +140,31 @@ train: {{init_from: {model}, reset: [optimizer, lr, data, best], batch_tokens: 4
         again = self.imported("", place=path("hf"))
         self.assertEqual(self.scored(again, expected["src"], expected["tgt"]), self.scored(model, expected["src"], expected["tgt"]))
 
+    def test_a_model_of_another_program_is_to_be_imported_first(self):
+        copy("marian")
+        write("text", "1\n")
+        shutil.copytree(path("marian"), path("pickled"))
+        os.rename(path("pickled", "model.safetensors"), path("pickled", "pytorch_model.bin"))
+        npz_folder = os.path.join(MODELS, "marian_npz")
+        [npz_file] = [name for name in os.listdir(npz_folder) if name.endswith(".npz")]
+        for place, what in ((path("marian"), "of transformers: it has config.json and model.safetensors"), (path("pickled"), "pytorch_model.bin"),
+                            (npz_folder, f"of Marian: it has {npz_file}"), (os.path.join(npz_folder, npz_file), "of Marian: its name ends in .npz")):
+            said = self.refuses("translate", "-m", place, text="1\n")
+            self.assertIn(what, said)
+            self.assertIn(f"expected a checkpoint or a run folder. Make one of it: lacuna import {place} -o DIR", said)
+        pair = ("--src", path("text"), "--tgt", path("text"))
+        for words in (("score", *pair), ("align", *pair), ("analyze", *pair, "-o", path("out")), ("info",),
+                      ("quantize", "-o", path("out")), ("export", "--to", "hf", "-o", path("out")), ("serve", "--listen", "127.0.0.1:0"),
+                      ("shortlist", *pair, "-o", path("out")), ("bench", "translate", "-i", path("text"))):
+            self.assertIn(f"lacuna import {path('marian')} -o DIR", self.ends(*words, "-m", path("marian"), code=2).stderr, words)
+        self.assertIn(f"lacuna import {path('marian')} -o DIR", self.ends("check", "-c", configuration(FOLDER), "--train.init_from", path("marian"), code=2).stderr)
+
+    def test_languages_that_are_not_set_are_told_of_by_a_token_that_is_there(self):
+        for name, token in (("nllb", "_Latn"), ("m2m100", "__")):
+            said = self.ends("import", os.path.join(MODELS, name), "-o", path(name)).stderr
+            self.assertRegex(said, rf"no language is set: lines begin with the token of theirs, such as \S*{token} \(of \d+ languages?\)")
+        self.assertIn("no token of the model; expected one of its languages': ", self.refuses("import", os.path.join(MODELS, "nllb"), "-o", path("model"), "--src-tag", "__de__"))
+
     def says_no(self, *words, place=None):
         said = self.refuses("import", place or path("marian"), "-o", path("model"), *words)
         self.assertFalse(os.path.exists(path("model")))

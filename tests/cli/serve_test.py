@@ -23,7 +23,13 @@ def translation_of(answer):
     return json.loads(answer[2])["translatedText"]
 
 
-class Answers(Verbs):
+class Asking(Verbs):
+    def refused(self, answer, status, words):
+        self.assertEqual(answer[0], status, answer[2])
+        self.assertIn(words, json.loads(answer[2])["error"])
+
+
+class Answers(Asking):
     """One service for all of these tests."""
 
     @classmethod
@@ -38,10 +44,6 @@ class Answers(Verbs):
 
     def asks(self, q="1 2", source="de", target="en", **fields):
         return self.service.ask("POST", "/translate", {"q": q, "source": source, "target": target, **fields})
-
-    def refused(self, answer, status, words):
-        self.assertEqual(answer[0], status, answer[2])
-        self.assertIn(words, json.loads(answer[2])["error"])
 
     def test_translates_a_text_by_json_and_by_a_form(self):
         status, headers, body = self.asks("3 1 4")
@@ -183,7 +185,8 @@ class Answers(Verbs):
     def test_refuse_what_is_wrong_by_its_name(self):
         for fields, words in (({"q": 5}, "q is number"), ({"q": [1]}, "an item of q is number"), ({"q": {"a": 1}}, "q is object"),
                               ({"source": 1}, "source is number"), ({"target": "xx"}, "no model translates from de to xx; there is de to en"),
-                              ({"source": ""}, "source, the code of a language, is missing"), ({"split": "no"}, "split is not known"), ({"split": 3}, "split is number"),
+                              ({"source": ""}, "source, the code of a language, is missing; there is de to en"), ({"target": None}, "target, the code of a language, is missing; there is de to en"),
+                              ({"source": "auto", "target": "xx"}, "no model translates to xx; there is de to en"), ({"split": "no"}, "split is not known"), ({"split": 3}, "split is number"),
                               ({"format": "odt"}, "format is not known"), ({"alternatives": -1}, "alternatives is not a whole number"),
                               ({"alternatives": True}, "alternatives"), ({"q": "a\0b"}, "NUL")):
             with self.subTest(fields):
@@ -194,13 +197,18 @@ class Answers(Verbs):
         for body in ("q=%zz", "q=%f", "q=%ff&source=de&target=en", "source=de", "q=1&source=de&target=en&alternatives=x"):
             self.assertEqual(self.service.ask("POST", "/translate", body, form)[0], 400, body)
         self.refused(self.service.ask("POST", "/translate", "q", "text/plain"), 415, "Content-Type")
+        for kind in (form, ""):
+            self.refused(self.service.ask("POST", "/translate", ' {"q": "1 % 2"}', kind), 400, "send the header Content-Type: application/json")
+        self.assertIn("send the header Content-Type: application/json", self.service.ask("POST", "/v2/translate", '{"text": ["1"]}', form)[2])
 
     def test_refuse_json_lines_by_their_number(self):
         for query, body, words in (("", '{"text": "1"}\n{"txt": "1"}\n', "line 2"), ("", "no\n", "line 1"), ("", '{"text": 3}', "line 1"),
                                    ("&n_best=0", '{"text": "1"}', "n_best"), ("&n_best=x", '{"text": "1"}', "n_best"),
-                                   ("&alignment=subword", '{"text": "1"}', "alignment"), ("&nbest=2", '{"text": "1"}', "not known")):
+                                   ("&alignment=subword", '{"text": "1"}', "alignment"), ("&nbest=2", '{"text": "1"}', "the query has \"nbest\", a name that is not known; expected source"),
+                                   ("&nbest=2", '{"text": "1"}', "Did you mean \"n_best\"?")):
             self.refused(self.service.ask("POST", f"/v1/translate?source=de&target=en{query}", body), 400, words)
         self.assertEqual(self.service.ask("POST", "/v1/translate?source=de&target=en", "")[0::2], (200, ""))
+        self.refused(self.service.ask("POST", "/v1/translate", '{"text": "1"}'), 400, "target, the code of a language, is missing; there is de to en")
 
     def test_refuse_paths_and_methods_that_are_not_there(self):
         self.refused(self.service.ask("GET", "/nothing"), 404, "nothing at this path")
@@ -246,9 +254,18 @@ class Answers(Verbs):
         for fields, words in (({"beam_size": 6}, "line 2: \"beam_size\" is 6; expected at most 5, the service's own (--translate.beam_size)"),
                               ({"max_length": 257}, "expected at most 256"), ({"max_length_ratio": 1e9}, "expected at most 2"),
                               ({"repetition_penalty": .5}, "expected at least 1"), ({"n_best": 6}, "expected at most beam_size, which is 5"),
-                              ({"precision": "fp32"}, "all lines share it"), ({"temperature": 1}, "changes nothing without --sampling")):
+                              ({"precision": "fp32"}, "all requests share it: take it out of the line, or let the service be started with --translate.precision"),
+                              ({"temperature": 1}, "a service searches by beams and draws nothing: take it out"), ({"sampling": "full"}, "draws nothing"),
+                              ({"n_best": 5, "beam_size": 4}, "which is 4 for this line: raise that"), ({"n_best": 6}, "the most that the service allows"),
+                              ({"alignment": "word"}, "ask by alignment=word in the query"), ({"split": False}, "ask by split=true or split=false in the query"),
+                              ({"format": "html"}, "ask by format=html in the query"), ({"attention": True}, "ask by attention=true in the query"),
+                              ({"tokens": "yes"}, "expected true or false"), ({"beam": 1}, "line 2: \"beam\" is 1, and a line has no such option; did you mean \"beam_size\"?"),
+                              ({"target": "fr"}, "line 2: \"target\" is \"fr\", and all lines of a request share target, which is en"),
+                              ({"source": "en"}, "ask by source=en in the query")):
             body = '{"text": "1"}\n' + json.dumps({"text": "1", **fields})
             self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en", body), 400, words)
+        own = {"text": "1", "source": "de_AT", "target": "en", "split": "train", "format": "pdf", "id": 1, "own": {"beam": 1}}
+        self.assertEqual(json.loads(self.service.ask("POST", "/v1/translate?source=de&target=en", json.dumps(own))[2])["own"], {"beam": 1})
 
     def deepl(self, fields=None, **more):
         return self.service.ask("POST", "/v2/translate", {"text": ["1 2"], "target_lang": "EN", **(fields or {})}, **more)
@@ -271,12 +288,12 @@ class Answers(Verbs):
 
     def test_refuse_as_deepl_does(self):
         for fields, status, words in (({"text": []}, 400, "text, what is to be translated, is missing"), ({"text": "1"}, 400, "text is string; expected a list"),
-                                      ({"text": [1]}, 400, "an item of text is number"), ({"target_lang": None}, 400, "target_lang, the code"),
+                                      ({"text": [1]}, 400, "an item of text is number"), ({"target_lang": None}, 400, "target_lang, the code of a language, is missing; there is de to en"),
                                       ({"target_lang": "FR"}, 400, "no model translates"), ({"source_lang": "EN"}, 400, "no model translates"),
                                       ({"tag_handling": "xml"}, 400, "expected html"), ({"split_sentences": "2"}, 400, "split_sentences is not known"),
                                       ({"glossary_id": "x"}, 400, "glossary_id is not supported; leave it out"), ({"context": "y"}, 400, "context is not supported"),
                                       ({"formality": "more"}, 400, "formality is not supported with this value"), ({"ignore_tags": ["x"]}, 400, "ignore_tags is not supported"),
-                                      ({"txt": "1"}, 400, "a name that is not known"), ({"text": ["1 " * 12000]}, 413, "characters; expected at most 20000")):
+                                      ({"txt": "1"}, 400, "the request has \"txt\", a name that is not known"), ({"text": ["1 " * 12000]}, 413, "characters; expected at most 20000")):
             answer = self.deepl(fields)
             self.assertEqual(answer[0], status, answer[2])
             self.assertEqual(list(json.loads(answer[2])), ["message"])
@@ -364,7 +381,7 @@ class Answers(Verbs):
         self.assertIn("&lt;/textarea&gt;&lt;script&gt;", wrong[2])
 
 
-class Services(Verbs):
+class Services(Asking):
     """Each test has a service of its own."""
 
     def serves(self, *words):
@@ -377,6 +394,8 @@ class Services(Verbs):
         self.assertIn("both translate from de to en", self.refuses("serve", "-m", PAIR, "-m", PAIR))
         self.assertIn("expected an address and a port", self.refuses("serve", "-m", PAIR, "--listen", "here"))
         self.assertIn("expected an address and a port", self.refuses("serve", "-m", PAIR, "--listen", "127.0.0.1:70000"))
+        for flag in (("--port", "80"), ("--host=0.0.0.0",)):
+            self.assertIn("is not a flag; expected --listen HOST:PORT, such as --listen 127.0.0.1:5000", self.refuses("serve", "-m", PAIR, *flag))
         self.assertIn("translate.sampling is on", self.refuses("serve", "-m", PAIR, "--translate.sampling", "full"))
         self.assertIn("there is no key in it", self.refuses("serve", "-m", PAIR, "--keys", write("none", "# nothing\n\n")))
         self.assertIn("expected an address or a network", self.refuses("serve", "-m", PAIR, "--trusted-proxy", "10.0.0.0/33"))
@@ -391,13 +410,15 @@ class Services(Verbs):
 
     def test_want_their_keys(self):
         service = self.serves("-m", PAIR, "--keys", write("keys", "alpha # of all\nbeta 10\n"))
-        self.assertEqual(self.asks(service, "1")[0], 403)
+        self.refused(self.asks(service, "1"), 403, "an API key is missing: send it as api_key, or as the header Authorization: Bearer KEY")
         self.assertEqual(self.asks(service, "1", api_key="gamma")[0], 403)
         self.assertEqual(self.asks(service, "1", api_key="alpha")[0], 200)
         answer = service.ask("POST", "/v1/translate?target=en", '{"text": "1"}', Authorization="Bearer alpha")
         self.assertEqual(answer[0], 200, answer[2])
-        self.assertEqual(service.ask("POST", "/v1/translate?target=en", '{"text": "1"}')[0], 403)
+        self.refused(service.ask("POST", "/v1/translate?target=en", '{"text": "1"}'), 403, "missing: send the header Authorization: Bearer KEY")
+        self.refused(service.ask("POST", "/v1/translate?target=en", '{"text": "1"}', Authorization="alpha"), 403, "the header Authorization has no API key")
         deepl = {"text": ["1"], "target_lang": "EN"}
+        self.assertEqual(json.loads(service.ask("POST", "/v2/translate", deepl)[2]), {"message": "an API key is missing: send the header Authorization: DeepL-Auth-Key KEY"})
         self.assertEqual(service.ask("POST", "/v2/translate", deepl, Authorization="DeepL-Auth-Key alpha")[0], 200)
         self.assertEqual(json.loads(service.ask("POST", "/v2/translate", deepl, Authorization="DeepL-Auth-Key delta")[2]), {"message": "the API key is not known"})
         self.assertEqual(json.loads(service.ask("GET", "/v2/usage", Authorization="DeepL-Auth-Key beta")[2])["character_count"], 0)
@@ -536,6 +557,8 @@ class Services(Verbs):
         status, _, body = service.ask("POST", "/translate", {"q": "1", "source": "auto", "target": "en"})
         self.assertEqual(status, 400)
         self.assertIn("de to en, fr to en", body)
+        self.refused(service.ask("POST", "/v1/translate?source=de", '{"text": "1"}'), 400, "target, the code of a language, is missing; there is de to en, fr to en, en to de")
+        self.assertIn("name source_lang; there is de to en, fr to en", service.ask("POST", "/v2/translate", {"text": ["1"], "target_lang": "EN"})[2])
         self.assertEqual(translation_of(service.ask("POST", "/translate", {"q": "1 2", "source": "auto", "target": "de"})), "1 2")
         self.assertEqual([event["event"] for event in service.events], ["ready"])
 

@@ -216,7 +216,14 @@ class Translate(Verbs):
                              ({"max_length": [3]}, "expected a number"), ({"precision": "int8"}, "all lines share it: take it out of the line and start"),
                              ({"guard": "flag"}, "all lines share it"), ({"sampling": "full"}, "all lines share it"), ({"alignment": True}, "--alignment word"),
                              ({"temperature": 2}, "it changes nothing without --sampling"), ({"beamSize": 3}, "did you mean \"beam_size\"?"),
-                             ({"n-best": 3}, "did you mean \"n_best\"?")):
+                             ({"n-best": 3}, "\"n-best\" is 3, and no option of a line; did you mean \"n_best\"?"),
+                             ({"alignment": "word"}, "take it out of the line, and start the program with --alignment word"),
+                             ({"alignment": 1}, "--alignment word"), ({"split": True}, "and start the program with --split"),
+                             ({"split": "false"}, "\"split\" is \"false\""), ({"split": 0}, "A field of your own may have another name"),
+                             ({"format": "html"}, "without --json for a document"), ({"attention": True}, "lacuna serve"),
+                             ({"tokens": 1}, "\"tokens\" is 1; expected true or false"), ({"tokens": "yes"}, "\"tokens\" is \"yes\""),
+                             ({"guard": "of an earlier one"}, "all lines share it"), ({"terms": "x"}, "\"terms\" is \"x\"; expected an object"),
+                             ({"terms": {"1": 2}}, "\"terms\": \"1\" is 2; expected a string")):
             text = '{"text": "1"}\n' + json.dumps({"text": "1", **fields}) + "\n"
             ended = self.ends("translate", "-m", AVERAGED, "--json", text=text, code=2)
             self.assertEqual(len(ended.stdout.splitlines()), 1, fields)
@@ -226,6 +233,25 @@ class Translate(Verbs):
                       self.refuses("translate", "-m", AVERAGED, "--json", "--sampling", "full", text='{"text": "1", "beam_size": 3}\n'))
         skipped = self.ends("translate", "-m", AVERAGED, "--json", "--on-error", "skip", text='{"text": "1", "beam_size": 0}\n', code=1)
         self.assertIn("beam_size", json.loads(skipped.stdout)["error"])
+
+    def test_warns_of_fields_that_are_almost_options(self):
+        near = [({"beam": 1}, "beam_size"), ({"max_len": 5}, "max_length"), ({"temp": 0.5}, "temperature"), ({"token": True}, "tokens"),
+                ({"alignments": "word"}, "alignment"), ({"splits": True}, "split"), ({"term": {"1": "one"}}, "terms"), ({"allow_unks": False}, "allow_unk")]
+        lines = [{"text": "1 2", **fields} for fields, _ in near]
+        ended = self.ends("translate", "-m", AVERAGED, "--json", text="".join(json.dumps(line) + "\n" for line in lines * 2))
+        self.assertEqual([{**line, "translation": "1 2"} for line in lines * 2],
+                         [{key: value for key, value in json.loads(line).items() if key not in ("score", "log_prob")} for line in ended.stdout.splitlines()])
+        for number, (fields, name) in enumerate(near, 1):
+            [(key, value)] = fields.items()
+            said = f'stdin:{number}: "{key}" is {json.dumps(value, separators=(",", ":"))}, and a line has no such option; did you mean "{name}"?'
+            self.assertEqual(ended.stderr.count(said), 1, ended.stderr)
+        self.assertEqual(ended.stderr.count("\n"), len(near), ended.stderr)
+
+    def test_has_nothing_to_say_of_other_fields(self):
+        own = {"id": 3, "split": "train", "format": "pdf", "source": "news", "target": "Ein Satz.", "lang": "de", "url": "x", "score": 1, "scores": [1], "title": "Beam",
+               "beam": "Strahl", "length_ratio": 1.1, "alignment": [[0, 0]], "tokens": [], "own": {"beam": 1}, "year": 2020, "is_good": True, "labels": {"1": "one"},
+               "test": True, "decision": "accept", "guard": {"flags": []}}
+        self.assertEqual(self.ends("translate", "-m", AVERAGED, "--json", text=json.dumps({"text": "1 2", **own}) + "\n").stderr, "")
 
     def test_gives_the_tokens_that_are_asked_for(self):
         lines = ['{"text": "3 1 4", "tokens": true}', '{"text": "3 1 4", "tokens": ["mine"]}', '{"text": "", "tokens": true}']
@@ -392,7 +418,7 @@ class Translate(Verbs):
         self.assertIn(" ||| 0-", self.translates("--alignment", "subword", lines=["1 2 3"])[0])
 
     def test_guards_what_it_translates(self):
-        lines = [json.dumps({"text": text, "guard": "of an earlier one"}) for text in LINES]
+        lines = [json.dumps({"text": text, "guard": {"of an earlier": "translation"}}) for text in LINES]
         found = [json.loads(line) for line in self.translates("--json", "--guard", lines=lines)]
         self.assertEqual([one["translation"] for one in found], LINES)
         for one in found:
