@@ -51,9 +51,8 @@ void warn_of_few_pairs(int64_t pairs) {
   constexpr int64_t kFew = 1000;
   if (pairs < kFew)
     log_warning(
-        "{} are few to align words by how often they occur together, and links will be poor: some thousand are needed; align them as a "
-        "part "
-        "of a larger text of these languages, or with a model (-m)",
+        "{} are few to align words by how often they occur together, and links will be poor: some thousand are needed; align them within "
+        "a larger text of these languages, or with a model (-m)",
         counted(pairs, "pair"));
 }
 
