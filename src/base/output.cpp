@@ -50,7 +50,9 @@ void remove_if_interrupted(const std::string& file) {
 
 /// Returns the name of the part of a file that was kept as the n-th, from 1: of a start that ended early.
 std::filesystem::path part_of(const std::filesystem::path& file, int n) {
-  return file.string() + ".partial" + (n == 1 ? "" : "." + std::to_string(n));
+  std::string name = file.string() + ".partial";
+  if (n > 1) name.append(1, '.').append(std::to_string(n));
+  return name;
 }
 
 /// True if a file begins with all that is in `part`, both unpacked.
