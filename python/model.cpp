@@ -15,7 +15,6 @@
 #include "config/load.h"
 #include "config/read_options.h"
 #include "kernels/parallel.h"
-#include "model/precision.h"
 #include "text/invisible_characters.h"
 
 namespace lacuna::python {
@@ -111,13 +110,12 @@ Model::Model(const std::string& path, const std::string& device, const OptionLis
     throw ConfigError("threads is " + std::to_string(threads) + "; expected a number from 0 to 1024, 0 = all cores");
   require_device(device);
   const ThreadsOfThisCall used(threads_);
-  loaded_ = load_model(path, device, {});
+  loaded_ = load_model_to_translate(path, device, {}, changed(options_of_checkpoint(path, {}), options).translate.precision);
   loaded_.options = changed(std::move(loaded_.options), options);
   restrict_search(loaded_.options.translate, path, words_of(options));
   const TranslateOptions& translate = loaded_.options.translate;
   require_precision(translate.precision, device);
   if (!translate.shortlist.empty()) shortlist_ = read_shortlist(translate.shortlist, loaded_.vocabularies);
-  loaded_.model->round_to(translating_precision(translate.precision, loaded_.model->device()));
 }
 
 std::vector<TokenId> Model::tokens_of(const Vocabulary& vocabulary, const std::string& text, const std::string& name) const {

@@ -84,8 +84,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const std::vector<std::string> words = overrides_of(app);
-  LoadedModel loaded =
-      flags.compare.empty() ? load_models_to_translate({flags.model}, device, words).front() : load_model(flags.model, device, words);
+  LoadedModel loaded = flags.compare.empty() ? load_models({flags.model}, device, words).front() : load_model(flags.model, device, words);
   restrict_search(loaded.options.translate, flags.model, words);
   require_precision(loaded.options.translate.precision, device, words);
   const double load_seconds = loading.seconds();

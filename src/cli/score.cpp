@@ -6,8 +6,6 @@
 #include "cli/part_flags.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
-#include "model/precision.h"
-#include "model/transformer.h"
 #include "run/filter_parts.h"
 #include "run/load_models.h"
 #include "run/part_terms.h"
@@ -126,14 +124,12 @@ int run_score(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   flags.require_fit(app);
   const std::vector<std::string> words = flags.overrides(app);
-  const std::vector<LoadedModel> models = load_models(flags.models, device, words);
-  if (app.count("--precision") > 0) {
-    require_precision(models.front().options.translate.precision, device, words);
-    for (const LoadedModel& loaded : models)
-      loaded.model->round_to(translating_precision(models.front().options.translate.precision, loaded.model->device()));
-  }
+  const bool is_rounded = app.count("--precision") > 0;
+  const std::vector<LoadedModel> models =
+      load_models(flags.models, device, words, is_rounded ? std::nullopt : std::optional(Precision::kFp32));
+  if (is_rounded) require_precision(models.front().options.translate.precision, device, words);
   if (flags.parts.are_given()) {
-    const Precision precision = app.count("--precision") > 0 ? models.front().options.translate.precision : Precision::kFp32;
+    const Precision precision = is_rounded ? models.front().options.translate.precision : Precision::kFp32;
     score_in_parts(models, flags, precision);
     return 0;
   }

@@ -225,7 +225,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   handle_interrupts();
   if (output) let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
-  const std::vector<LoadedModel> models = load_models_to_translate(flags.models, device, words);
+  const std::vector<LoadedModel> models = load_models(flags.models, device, words);
   LoadedEnsemble loaded = as_ensemble(models);
   restrict_search(loaded.options.translate, flags.models.front(), words);
   require_precision(loaded.options.translate.precision, device, words);

@@ -1,7 +1,6 @@
 #include "run/load_models.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "base/library_pages.h"
@@ -10,37 +9,19 @@
 #include "search/ensemble.h"
 
 namespace lacuna {
-namespace {
 
-/// Returns what load(path, models so far) gives of each path.
-template <class Load>
-std::vector<LoadedModel> load_all(const std::vector<std::string>& paths, const Load& load) {
+std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
+                                     const std::vector<std::string>& overrides, std::optional<Precision> precision) {
+  give_back_library_pages();
   std::vector<LoadedModel> models;
   std::vector<Vocabularies> vocabularies;
-  models.reserve(paths.size());
   for (const std::string& path : paths) {
-    models.push_back(load(path, models));
+    models.push_back(load_model_to_translate(path, device, overrides, precision));
     vocabularies.push_back(models.back().vocabularies);
+    precision = precision.value_or(models.front().options.translate.precision);
   }
   check_same_vocabularies(vocabularies, paths);
   return models;
-}
-
-}  // namespace
-
-std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
-                                     const std::vector<std::string>& overrides) {
-  return load_all(paths, [&](const std::string& path, const auto& /*others*/) { return load_model(path, device, overrides); });
-}
-
-std::vector<LoadedModel> load_models_to_translate(const std::vector<std::string>& paths, const std::string& device,
-                                                  const std::vector<std::string>& overrides) {
-  give_back_library_pages();
-  return load_all(paths, [&](const std::string& path, const auto& others) {
-    std::optional<Precision> precision;
-    if (!others.empty()) precision = others.front().options.translate.precision;
-    return load_model_to_translate(path, device, overrides, precision);
-  });
 }
 
 LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {

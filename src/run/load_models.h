@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,10 @@
 
 namespace lacuna {
 
-/// Loads the models of an ensemble, each with the same overrides (checkpoint.h). Throws DataError unless they share their vocabularies.
+/// Loads the models of an ensemble, which only translates and scores (load_model_to_translate), each with the same overrides. `precision`:
+/// none = what the first's translate.precision means on the device. Throws DataError unless they share their vocabularies.
 std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
-                                     const std::vector<std::string>& overrides);
-
-/// Does that for models that only translate (load_model_to_translate), in what the first's translate.precision means on the device.
-std::vector<LoadedModel> load_models_to_translate(const std::vector<std::string>& paths, const std::string& device,
-                                                  const std::vector<std::string>& overrides);
+                                     const std::vector<std::string>& overrides, std::optional<Precision> precision = {});
 
 /// Several models as one, with the vocabularies and options of the first.
 struct LoadedEnsemble {

@@ -52,7 +52,7 @@ std::string standing_at(const ModelPlace& place) {
 ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) : standing(standing_at(place)) {
   static std::atomic<int64_t> last_number = 0;
   number = ++last_number;
-  LoadedEnsemble loaded = as_ensemble(load_models_to_translate({place.path}, loading.device, loading.overrides));
+  LoadedEnsemble loaded = as_ensemble(load_models({place.path}, loading.device, loading.overrides));
   restrict_search(loaded.options.translate, place.path, loading.overrides);
   require_precision(loaded.options.translate.precision, loading.device, loading.overrides);
   options = loaded.options.translate;
