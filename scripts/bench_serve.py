@@ -207,7 +207,8 @@ def throughput(flags):
 
 
 def latency(flags):
-    """One client, and the program that is given one line after the other, in turn; between them a pause, in which threads of the other stop to spin."""
+    """One client, and the program that is given one line after the other, in turn; between them a pause, in which threads of the other stop to spin. Then
+    clients without pauses."""
     pause_s = 0.02
     lines = flags.lines[:200]
     command = [flags.lacuna, "translate", "-m", flags.model, "--quiet", "--threads", str(flags.threads), *SEARCH]
@@ -223,12 +224,15 @@ def latency(flags):
             alone.append(time.perf_counter() - begin)
             time.sleep(pause_s)
             served.append(run_clients(service.port, 1, [(number, text)])[0][2])
+        unpaused = {clients: [one[2] for one in run_clients(service.port, clients, single_requests(service, lines))] for clients in (1, 2, 4)}
     program.stdin.close()
     program.wait()
     more = statistics.median(b - a for a, b in zip(alone[20:], served[20:]))
     return {"milliseconds a sentence, the program one by one": (milliseconds(statistics.median(alone[20:])), None, ""),
             "milliseconds a sentence, one client": (milliseconds(statistics.median(served[20:])), None, ""),
-            "milliseconds more, median of pairs": (milliseconds(more), more <= 0.002, "<= 2")}
+            "milliseconds more, median of pairs": (milliseconds(more), more <= 0.002, "<= 2"),
+            **{f"milliseconds a sentence without pauses, {clients} client{'s' * (clients > 1)}, median and p99":
+               (f"{milliseconds(statistics.median(seconds))}, {milliseconds(percentile(seconds, 0.99))}", None, "") for clients, seconds in unpaused.items()}}
 
 
 def start_libretranslate(flags, folder):

@@ -2,8 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +20,12 @@ bool is_abandoned(const LiveLine& line) {
 
 int64_t bytes_of(const LiveLine& line) {
   return std::ssize(line.input.text) + std::ssize(line.input.prefix) + 1;
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 constexpr char kAbandoned[] = "abandoned";
@@ -46,6 +54,7 @@ class LiveTranslator::Batch : public SearchQueue {
         tokens += length;
       }
     }
+    if (workers_ == 1) choose_team(places);
     return places;
   }
 
@@ -58,9 +67,12 @@ class LiveTranslator::Batch : public SearchQueue {
       answer(sentence, kAbandoned, &Load::abandoned_lines);
     } else {
       live_.translator_.complete(sentence.line.input, sentence.input, translations, sentence.result);
-      live_.count(&Load::tokens, std::ssize(sentence.result.translations.front().tokens) + 1);
+      const int64_t tokens = std::ssize(sentence.result.translations.front().tokens) + 1;
+      live_.count(&Load::tokens, tokens);
+      if (alone_ && alone_->place == place) live_.team_choice_.add(live_.team_threads_, tokens, seconds_since(alone_->begin));
       answer(sentence, "", &Load::translated_lines);
     }
+    if (alone_ && alone_->place == place) alone_.reset();
     sentences_.erase(place);
   }
 
@@ -79,9 +91,23 @@ class LiveTranslator::Batch : public SearchQueue {
     TranslatedLine result;
   };
 
+  /// A sentence that was taken into an empty batch, and is alone there.
+  struct Alone {
+    size_t place;
+    Clock::time_point begin;
+  };
+
+  /// Chooses the threads of the next step, before which sentences of these places were taken.
+  void choose_team(const std::vector<size_t>& taken) {
+    if (taken.empty()) return;
+    const bool is_alone = sentences_.size() == 1 && live_.num_workers_ > 1;
+    live_.use_threads(is_alone ? live_.team_choice_.next() : live_.num_threads_);
+    alone_ = is_alone ? std::optional(Alone{taken.front(), Clock::now()}) : std::nullopt;
+  }
+
   /// Tokenizes the next line of the queue, which it waits for where others may still come. Returns false if there is none.
   bool prepare_next(bool may_wait) {
-    std::optional<LiveLine> line = live_.next_line(is_running_, may_wait, workers_);
+    std::optional<LiveLine> line = live_.next_line(is_running_, may_wait, workers_, std::ssize(sentences_));
     if (!line) return false;
     next_ = {std::move(*line), {}, {}};
     if (is_abandoned(next_->line)) return true;
@@ -101,6 +127,7 @@ class LiveTranslator::Batch : public SearchQueue {
   const int64_t workers_, batch_tokens_;
   bool is_running_ = false;  // counted in live_.running_
   size_t num_taken_ = 0;
+  std::optional<Alone> alone_;
   std::optional<Sentence> next_;  // for which there was no room yet
   std::unordered_map<size_t, Sentence> sentences_;
 };
@@ -110,6 +137,8 @@ LiveTranslator::LiveTranslator(Translator translator, int64_t most_waiting_bytes
       most_waiting_bytes_(most_waiting_bytes),
       num_threads_(at::get_num_threads()),
       num_workers_(translator_.num_workers()),
+      team_choice_(num_threads_),
+      team_threads_(num_threads_),
       thread_([this] { run(); }) {}
 
 LiveTranslator::~LiveTranslator() {
@@ -177,12 +206,18 @@ void LiveTranslator::run() {
     if (workers == 1) {
       search_on_this_thread(workers);
     } else {
+      use_threads(num_threads_);
       at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
         const at::NoGradGuard none_here_either;
         search_on_this_thread(workers);
       });
     }
   }
+}
+
+/// Sets how many threads work for the searching one, itself counted. (LibTorch's function for it makes another pool of threads anew.)
+void LiveTranslator::use_threads(int64_t threads) {
+  if (std::exchange(team_threads_, threads) != threads) omp_set_num_threads(static_cast<int>(threads));
 }
 
 /// Waits for lines, and says how many batches there should be until all of them are done. Returns false at the end.
@@ -208,11 +243,14 @@ void LiveTranslator::search_on_this_thread(int64_t workers) {
 }
 
 /// Returns the next line for a search. None if nothing waits; where `may_wait`, because the search has no lines, only once no other search
-/// of the round has any either. A search for which all threads work takes no more once there is enough for a batch of each.
-std::optional<LiveLine> LiveTranslator::next_line(bool& is_running, bool may_wait, int64_t workers) {
+/// of the round has any either. A search for which all threads work takes no more once there is enough for a batch of each; one of several
+/// takes its share of all lines, of which it has `num_own`: in a larger batch than the others' each token would take longer.
+std::optional<LiveLine> LiveTranslator::next_line(bool& is_running, bool may_wait, int64_t workers, int64_t num_own) {
   std::unique_lock lock(mutex_);
   if (may_wait && std::exchange(is_running, false) && --running_ == 0) changed_.notify_all();
   if (workers == 1 && is_enough_for_all()) return {};
+  const bool has_share = num_own * workers >= counts_.waiting_lines + counts_.searched_lines;
+  if (workers > 1 && has_share && !may_wait) return {};
   std::optional<LiveLine> line = popped();
   while (!line && may_wait && running_ > 0) {
     changed_.wait(lock);
@@ -225,7 +263,8 @@ std::optional<LiveLine> LiveTranslator::next_line(bool& is_running, bool may_wai
 /// Returns true if each thread should have a batch of its own.
 bool LiveTranslator::is_enough_for_all() const {
   if (num_workers_ == 1) return false;
-  return waiting_bytes_ > kBytesForOneBatch || counts_.waiting_lines + counts_.searched_lines >= kLinesOfThread * num_workers_;
+  const int64_t enough = num_workers_ <= kFewThreads ? num_workers_ : kLinesOfThread * num_workers_;
+  return waiting_bytes_ > kBytesForOneBatch || counts_.waiting_lines + counts_.searched_lines >= enough;
 }
 
 /// Takes the line whose turn it is out of the queue, if there is one.

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "search/team_choice.h"
 #include "search/translator.h"
 
 namespace lacuna {
@@ -29,8 +30,9 @@ struct LiveLine {
 };
 
 /// Translates lines of many clients as they come. They enter and leave the batches of running searches, which does not change a
-/// translation; clients take turns line by line. While there are few lines, all threads work for one batch; with many, each thread has its
-/// own. Lines that are abandoned leave the queue and the batches without being finished.
+/// translation; clients take turns line by line. While there are few lines, all threads work for one batch, or one for a line that is alone
+/// where that is faster (team_choice.h); with many, each thread has its own. Lines that are abandoned leave the queue and the batches
+/// without being finished.
 class LiveTranslator {
  public:
   /// How much there is to do, and how much was done.
@@ -60,17 +62,21 @@ class LiveTranslator {
   void run();
   bool begin_round(int64_t& workers);
   void search_on_this_thread(int64_t workers);
-  std::optional<LiveLine> next_line(bool& is_running, bool may_wait, int64_t workers);
+  std::optional<LiveLine> next_line(bool& is_running, bool may_wait, int64_t workers, int64_t num_own);
   std::optional<LiveLine> popped();
   bool is_enough_for_all() const;
   void count(int64_t Load::*what, int64_t number);
+  void use_threads(int64_t threads);
 
   /// What all threads translate together: with more bytes waiting, some 1,000 tokens, or more lines here for each thread, each thread has
-  /// its own batch. Batches of their own do not wait for each other, as they would for a thread that the system has stopped.
-  static constexpr int64_t kBytesForOneBatch = 4096, kLinesOfThread = 4;
+  /// its own batch. Batches of their own do not wait for each other, as they would for a thread that the system has stopped, but each reads
+  /// all weights: few threads need a line each.
+  static constexpr int64_t kBytesForOneBatch = 4096, kLinesOfThread = 4, kFewThreads = 2;
 
   const Translator translator_;
   const int64_t most_waiting_bytes_, num_threads_, num_workers_;
+  TeamChoice team_choice_;    // of `thread_` alone, as is the next
+  int64_t team_threads_;      // that work for it
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::map<std::string, std::deque<LiveLine>> lines_of_;  // of each client that has some

@@ -141,6 +141,46 @@ TEST(LiveTranslator, GoesOnAfterAnError) {
   EXPECT_EQ(translator.load().failed_lines, 1);
 }
 
+/// A copier for several threads that knows how many sentences were taken into a batch at once at most.
+class CountingCopier : public ToyModel {
+ public:
+  CountingCopier() : ToyModel(kLetters, {}) {}
+  bool is_thread_safe() const override { return true; }
+  std::unique_ptr<DecoderCache> start(const std::vector<Tokens>& sources) override {
+    const std::lock_guard lock(mutex_);
+    most_ = std::max(most_, sources.size());
+    return ToyModel::start(sources);
+  }
+  Logits step(const Tokens& tokens, DecoderCache& cache) override {
+    const auto copy = [](const Tokens& src, const Tokens& so_far) {
+      return says(Tokens(src.begin(), src.end() - 1), kLetters)(src, so_far);
+    };
+    return Logits(at::tensor(dynamic_cast<ToyCache&>(cache).step(tokens, copy)).view({-1, kLetters}));
+  }
+  size_t most() {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  std::mutex mutex_;
+  size_t most_ = 0;
+};
+
+TEST(LiveTranslator, DividesLinesAmongThreads) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  const auto model = std::make_shared<CountingCopier>();
+  Answers answers;
+  {
+    LiveTranslator translator(Translator(model, ten_letters(), {beam_of(1)}), kRoom);
+    translator.add(std::vector(8, answers.line("a b c")));
+    EXPECT_EQ(answers.texts(8), std::vector<std::string>(8, "a b c"));
+  }
+  EXPECT_LE(model->most(), 4U);
+  at::set_num_threads(threads);
+}
+
 TEST(LiveTranslator, GivesEachLineAsManyTranslationsAsItWantsAndItsAlignment) {
   const auto model = std::make_shared<ToyModel>(kLetters, random_table(kLetters));
   const auto translated = [&](int64_t n_best) {
