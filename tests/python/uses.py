@@ -247,6 +247,7 @@ assert "torch" not in sys.modules
         translate = self.translator.translate
         for error, message, call in (
             (CheckpointError, "no-such-run", lambda: Translator("no-such-run")),
+            (CheckpointError, "lacuna import", lambda: Translator(os.path.join(SOURCE, "tests/cli/imports/marian"))),
             (ConfigError, 'device is "gpu"; expected cpu, cuda or cuda:N', lambda: Translator(MODEL, device="gpu")),
             (ConfigError, 'precision is "fp8"; expected one of auto, fp32, bf16, int8', lambda: Translator(MODEL, precision="fp8")),
             (ConfigError, "threads is -1; expected a number from 0 to 1024", lambda: Translator(MODEL, threads=-1)),
