@@ -96,7 +96,7 @@ LoadedModel load_folder(const std::string& folder, const std::string& device, co
     NamedTensors taken = fitting_weights(*loaded.model, shapes, trained.model, loaded.options.model, folder);
     return [&, taken = std::move(taken), parameters = loaded.model->named_parameters()](const std::string& name, const Tensor& weight) {
       if (!taken.contains(name)) return;
-      Tensor parameter = parameters[name];
+      const Tensor& parameter = parameters[name];
       parameter.set_data(weight.to(parameter.scalar_type()));
       if (round) round(loaded, name);
     };
