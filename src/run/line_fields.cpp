@@ -18,7 +18,9 @@ bool is_one_of(const ordered_json& value, std::initializer_list<const char*> wor
 }
 
 bool asks_to_switch(const ordered_json& value) {
-  return value.is_boolean() || (value.is_number() && (value == 0 || value == 1)) || is_one_of(value, {"true", "false", "1", "0"});
+  if (value.is_boolean() || is_one_of(value, {"true", "false", "1", "0"})) return true;
+  const double number = value.is_number() ? value.get<double>() : -1;
+  return number == 0 || number == 1;
 }
 
 /// Returns true unless the value may be the links of an earlier translation, or other data.
