@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -72,18 +73,6 @@ bool begins_with(const std::filesystem::path& file, const std::filesystem::path&
   }
 }
 
-/// Removes the parts that earlier starts have kept of a file which is whole now, if it has all that is in them.
-void remove_parts_of(const std::filesystem::path& file) {
-  std::error_code error;
-  for (int n = 1; std::filesystem::is_regular_file(part_of(file, n), error); ++n) {
-    const std::filesystem::path part = part_of(file, n);
-    if (!begins_with(file, part))
-      log_warning("{}, of an earlier start, stays: {} does not begin with it", part.string(), file.string());
-    else if (std::filesystem::remove(part, error))
-      log_info("{}, of an earlier start, is removed: {} has all of it", part.string(), file.string());
-  }
-}
-
 /// Throws if no file can be made at `path`, before there is anything to write.
 void require_place_for_file(const std::filesystem::path& path) {
   if (path.empty()) throw UsageError("-o is empty; expected a file to write to, or - for standard output");
@@ -107,7 +96,7 @@ void require_not_read(const std::filesystem::path& output, const std::vector<std
       throw UsageError(output.string() + " is read, and would be written over; name another");
 }
 
-Output::Output(const std::filesystem::path& path, const std::vector<std::string>& inputs) : path_(path) {
+Output::Output(const std::filesystem::path& path, const std::vector<std::string>& inputs) : path_(path), inputs_(inputs) {
   if (path == "-") return;
   require_place_for_file(path);
   if (is_replaceable(path)) {
@@ -151,9 +140,23 @@ void Output::sync() {
 
 void Output::finish() {
   sync();
+  if (file_ != nullptr) file_->finish();
+}
+
+void Output::remove_parts() const {
   if (file_ == nullptr) return;
-  file_->finish();
-  remove_parts_of(path_);
+  std::error_code error;
+  const auto is_input = [&](const std::filesystem::path& part) {
+    return std::ranges::any_of(inputs_, [&](const std::string& input) { return std::filesystem::equivalent(part, input, error); });
+  };
+  for (int n = 1; std::filesystem::is_regular_file(std::filesystem::symlink_status(part_of(path_, n), error)); ++n) {
+    const std::filesystem::path part = part_of(path_, n);
+    if (is_input(part) || std::filesystem::is_empty(part, error)) continue;
+    if (!begins_with(path_, part))
+      log_warning("{}, of an earlier start, stays: {} does not begin with it", part.string(), path_.string());
+    else if (std::filesystem::remove(part, error))
+      log_info("{}, of an earlier start, is removed: {} has all of it", part.string(), path_.string());
+  }
 }
 
 void finish_together(const std::vector<Output*>& outputs, const std::vector<std::filesystem::path>& outdated) {

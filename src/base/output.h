@@ -42,8 +42,10 @@ class Output {
 
   /// Returns false if nobody reads stdout, or the pipe, any more.
   bool write(std::string_view text);
-  /// Gives the file its name, and removes parts of it that keep_partial_of() has kept in earlier starts, if it has all of them.
+  /// Gives the file its name.
   void finish();
+  /// Removes parts of the finished file that keep_partial_of() has kept in earlier starts, if the file has all of them.
+  void remove_parts() const;
   /// Keeps a file that will not be finished beside its place, as `path`.partial (or .partial.2 and so on, where a part of an earlier start
   /// holds what this one does not), and logs that it has the results of `lines` lines of input. Does nothing if that is none, for stdout,
   /// pipes and devices, which have them, and where the disk refuses.
@@ -54,6 +56,7 @@ class Output {
   void sync();
 
   std::filesystem::path path_;
+  std::vector<std::string> inputs_;
   std::unique_ptr<FileReplacement> file_;     // of a file
   std::unique_ptr<CompressedWriter> packed_;  // of a file to be compressed
   int stream_ = STDOUT_FILENO;                // of all else

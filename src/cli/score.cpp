@@ -87,6 +87,7 @@ int score_whole(const std::vector<LoadedModel>& models, const ScoreRequest& aske
   const ScoredText done = score_text(*reader, output, models, asked);
   if (!done.is_read) return kBrokenPipe;
   output.finish();
+  output.remove_parts();
   flags::require_none_passed_over(done.bad_pairs, done.pairs);
   return 0;
 }

@@ -135,9 +135,10 @@ class Gatherer {
   /// Says how much of the text the shortlist lets through: what it was made of, so at most that of other text.
   void report(const Shortlist& shortlist) const {
     constexpr int64_t kPairsLookedAt = 10'000;
-    const int64_t count = std::min(pairs_.size(), kPairsLookedAt);
-    int64_t candidates = 0, tokens = 0, found = 0;
-    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    int64_t count = 0, candidates = 0, tokens = 0, found = 0;
+    for (size_t i = 0; i < static_cast<size_t>(std::min(pairs_.size(), kPairsLookedAt)); ++i) {
+      if (pairs_.src_begin[i] == pairs_.src_begin[i + 1]) continue;  // a bad one
+      ++count;
       const auto part = [i](const std::vector<TokenId>& ids, const std::vector<int64_t>& begin) {
         return std::span(ids).subspan(static_cast<size_t>(begin[i]), static_cast<size_t>(begin[i + 1] - begin[i]));
       };
@@ -149,8 +150,8 @@ class Gatherer {
       }
     }
     log_info("of the first {}: {:.0f} candidates a sentence of {} target tokens; {:.2f} % of the target's tokens are among them",
-             counted(count, "pair"), static_cast<double>(candidates) / static_cast<double>(count), vocabularies_.tgt->size(),
-             100 * static_cast<double>(found) / static_cast<double>(std::max<int64_t>(tokens, 1)));
+             counted(count, "pair"), static_cast<double>(candidates) / static_cast<double>(std::max<int64_t>(count, 1)),
+             vocabularies_.tgt->size(), 100 * static_cast<double>(found) / static_cast<double>(std::max<int64_t>(tokens, 1)));
   }
 
   int64_t num_pairs() const { return pairs_.size(); }  ///< bad ones among them

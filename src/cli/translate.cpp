@@ -181,6 +181,7 @@ int translate_whole(LineReader& reader, Output& output, Translator& translator, 
   progress.finish();
   if (!done.is_read) return kBrokenPipe;
   output.finish();
+  output.remove_parts();
   flags::require_none_passed_over(done.bad_lines, done.lines);
   return 0;
 }

@@ -45,7 +45,7 @@ struct VocabFlags {
   }
   /// Throws UsageError, or DataError, for what cannot be trained on.
   void finish() {
-    if (files().empty()) throw UsageError("--input is required; see lacuna vocab --help");
+    if (files().empty()) throw UsageError("--input is required, or --src and --tgt; see lacuna vocab --help");
     validate_symbols(options.spm_symbols, "--symbols");
     options.spm_type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
     if (!rule.empty()) options.src_normalization = options.tgt_normalization = rule;

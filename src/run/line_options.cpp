@@ -112,6 +112,12 @@ struct Field {
   }
 };
 
+/// Returns true for an option that a line of a service may have.
+bool is_of_service(const std::string& key) {
+  const auto* const option = std::ranges::find(kLineOptions, key, [](const LineOption& one) { return std::string(one.key); });
+  return option != std::end(kLineOptions) && (option->allowed == Allowed::kAlways || option->allowed == Allowed::kInSearch);
+}
+
 /// Throws LineError for a field that is named almost like an option, which would be passed through in silence.
 void require_no_other_spelling(const ordered_json& fields, const std::string& place) {
   for (const auto& [key, value] : fields.items())
@@ -169,13 +175,7 @@ std::shared_ptr<const TranslateOptions> own_options(const ordered_json& fields, 
   return std::make_shared<const TranslateOptions>(std::move(own));
 }
 
-std::vector<std::string> line_option_names() {
-  std::vector<std::string> names;
-  for (const LineOption& option : kLineOptions) names.emplace_back(option.key);
-  return names;
-}
-
-std::vector<std::string> options_taking(const ordered_json& value) {
+std::vector<std::string> options_taking(const ordered_json& value, const LineSettings& settings) {
   std::vector<std::string> names;
   const TranslateOptions any;
   TranslateOptions::describe(any, [&](const char* key, const auto& target, const auto& constraint, const char* /*meaning*/) {
@@ -188,7 +188,7 @@ std::vector<std::string> options_taking(const ordered_json& value) {
     } else if constexpr (std::is_enum_v<T>) {
       takes = value.is_string() && std::ranges::count(options_detail::names_of(constraint), value.get<std::string>()) > 0;
     }
-    if (takes) names.emplace_back(key);
+    if (takes && (!settings.are_bounded || is_of_service(key))) names.emplace_back(key);
   });
   return names;
 }

@@ -21,9 +21,8 @@ struct LineSettings {
 std::shared_ptr<const TranslateOptions> own_options(const nlohmann::ordered_json& fields, const LineSettings& settings,
                                                     const std::string& place);
 
-/// Returns the names of all options of `translate`, whether a line may have them or not.
-std::vector<std::string> line_option_names();
-/// Returns those that a value could be meant for: of its type, and if it is a word, one of theirs.
-std::vector<std::string> options_taking(const nlohmann::ordered_json& value);
+/// Returns the options of `translate` that a value could be meant for: of its type, and if it is a word, one of theirs. Of bounded lines
+/// only what they may have.
+std::vector<std::string> options_taking(const nlohmann::ordered_json& value, const LineSettings& settings);
 
 }  // namespace lacuna

@@ -32,6 +32,7 @@ struct TranslationFormat {
   bool paragraphs = false;                     ///< a text may have several sentences, and in JSON line breaks
   bool tokens = false;                         ///< JSON: adds the pieces of translations and their log-probabilities
   int64_t longest = 0;                         ///< pieces of the longest sentence of training: longer sources are told of
+  bool attention = false;                      ///< JSON of a service: its caller adds the attention
   LineSettings lines = {};                     ///< JSON: what lines may ask for themselves
   std::shared_ptr<const Vocabulary> tgt = {};  ///< JSON: has the pieces of translations
 };

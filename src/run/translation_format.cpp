@@ -198,9 +198,9 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   if (!format.takes_terms && !line.terms.is_empty())
     throw not_as_expected(place, "\"terms\" do not go with --alignment subword; expected --alignment word");
   line.input.options = own_options(line.fields, format.lines, place);
-  require_none_shared(line.fields, format.lines, place);
+  require_none_shared(line.fields, format, place);
   line.wants_tokens = asks_for_tokens(line.fields, place);
-  line.near_misses = near_misses(line.fields, place);
+  line.near_misses = near_misses(line.fields, format, place);
   if (format.lines.are_bounded && !line.near_misses.empty()) throw LineError("with wrong JSON", line.near_misses.front().message);
   line.input.text = src;
   line.input.prefix = prefix;

@@ -50,8 +50,8 @@ Form parse_form(std::string_view text) {
 void require_form(std::string_view body) {
   const size_t begin = body.find_first_not_of(" \t\r\n");
   if (begin != std::string_view::npos && body[begin] == '{')
-    throw RequestError(400,
-                       "the body looks like JSON, and no Content-Type says so; send the header Content-Type: application/json with it");
+    throw RequestError(
+        400, "the body looks like JSON, and its Content-Type is another or none; send the header Content-Type: application/json with it");
 }
 
 std::string value_of(const Form& form, const std::string& name, const std::string& otherwise) {

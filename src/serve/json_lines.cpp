@@ -51,7 +51,7 @@ void require_same_language(const ordered_json& fields, const char* key, const st
   if (!is_code || language_of(code) == language_of(language)) return;
   throw LineError("with wrong JSON", place + ": \"" + key + "\" is \"" + code + "\", and all lines of a request share " + key +
                                          ", which is " + language + ": take it out of the line, and ask by " + key + "=" + code +
-                                         " in the query");
+                                         " in the query. A field of your own may have another name");
 }
 
 /// The lines of a request while their sentences are translated; each is answered as soon as all of its sentences are there.
@@ -143,7 +143,7 @@ void answer_json_lines(const Api& api, const ExchangePtr& exchange) {
   format.lines.common.n_best = wanted.n_best;
   format.tgt = model->vocabularies.tgt;
   require_text(request.body, "the body");
-  wanted.has_attention = switch_of(value_of(request.query, "attention", "false"), "attention");
+  wanted.has_attention = format.attention = switch_of(value_of(request.query, "attention", "false"), "attention");
   const auto answer = std::make_shared<Answer>(exchange, format, wanted.has_attention);
   answer->read(request.body, *model);
   api.count_characters(*exchange, answer->texts());

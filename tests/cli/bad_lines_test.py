@@ -114,6 +114,15 @@ class Translate(Verbs):
         self.assertEqual((read("two.out"), read("two.out.partial")), ("1 2\n4 5\n", "9 9\n"))
         self.assertFalse(os.path.exists(path("two.out.partial.2")))
 
+    def test_a_file_of_the_user_s_own_that_is_named_like_a_part_stays(self):
+        for out, verb in (("own.out", ["translate", "-m", AVERAGED]), ("halves.out", ["split"])):
+            source = write(out + ".partial", "1\n1\n")
+            self.ends(*verb, "-i", source, "-o", path(out))
+            self.assertEqual(read(out + ".partial"), "1\n1\n")
+        write("blank.out.partial", "")
+        self.ends("translate", "-m", AVERAGED, "-i", write("good.src", "1 2\n"), "-o", path("blank.out"))
+        self.assertEqual(read("blank.out.partial"), "")
+
 
 class Score(Verbs):
     def files(self):

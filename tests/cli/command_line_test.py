@@ -164,7 +164,7 @@ class WrongWords(CommandLine):
         required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--output"}
         for verb, flag in required.items():
             self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb))
-        self.assertIn("--input is required; see lacuna vocab --help", self.refuses("vocab", "-o", path("model")))
+        self.assertIn("--input is required, or --src and --tgt; see lacuna vocab --help", self.refuses("vocab", "-o", path("model")))
 
     def test_no_configuration(self):
         for verb in ("train", "check", "ablate"):

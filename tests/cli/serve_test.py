@@ -259,12 +259,12 @@ class Answers(Asking):
                               ({"n_best": 5, "beam_size": 4}, "which is 4 for this line: raise that"), ({"n_best": 6}, "the most that the service allows"),
                               ({"alignment": "word"}, "ask by alignment=word in the query"), ({"split": False}, "ask by split=true or split=false in the query"),
                               ({"format": "html"}, "ask by format=html in the query"), ({"attention": True}, "ask by attention=true in the query"),
-                              ({"tokens": "yes"}, "expected true or false"), ({"beam": 1}, "line 2: \"beam\" is 1, and a line has no such option; did you mean \"beam_size\"?"),
+                              ({"tokens": "true"}, "expected true or false"), ({"beam": 1}, "line 2: \"beam\" is 1, and a line has no such option; did you mean \"beam_size\"?"),
                               ({"target": "fr"}, "line 2: \"target\" is \"fr\", and all lines of a request share target, which is en"),
                               ({"source": "en"}, "ask by source=en in the query")):
             body = '{"text": "1"}\n' + json.dumps({"text": "1", **fields})
             self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en", body), 400, words)
-        own = {"text": "1", "source": "de_AT", "target": "en", "split": "train", "format": "pdf", "id": 1, "own": {"beam": 1}}
+        own = {"text": "1", "source": "de_AT", "target": "en", "split": "train", "format": "pdf", "id": 1, "own": {"beam": 1}, "src_length": 9, "sample_id": 7, "temp": 1}
         self.assertEqual(json.loads(self.service.ask("POST", "/v1/translate?source=de&target=en", json.dumps(own))[2])["own"], {"beam": 1})
 
     def deepl(self, fields=None, **more):

@@ -219,9 +219,9 @@ class Translate(Verbs):
                              ({"n-best": 3}, "\"n-best\" is 3, and no option of a line; did you mean \"n_best\"?"),
                              ({"alignment": "word"}, "take it out of the line, and start the program with --alignment word"),
                              ({"alignment": 1}, "--alignment word"), ({"split": True}, "and start the program with --split"),
-                             ({"split": "false"}, "\"split\" is \"false\""), ({"split": 0}, "A field of your own may have another name"),
+                             ({"split": "true"}, "\"split\" is \"true\""), ({"split": 1}, "A field of your own may have another name"),
                              ({"format": "html"}, "without --json for a document"), ({"attention": True}, "lacuna serve"),
-                             ({"tokens": 1}, "\"tokens\" is 1; expected true or false"), ({"tokens": "yes"}, "\"tokens\" is \"yes\""),
+                             ({"tokens": 1}, "\"tokens\" is 1; expected true or false"), ({"tokens": "true"}, "\"tokens\" is \"true\""),
                              ({"guard": "of an earlier one"}, "all lines share it"), ({"terms": "x"}, "\"terms\" is \"x\"; expected an object"),
                              ({"terms": {"1": 2}}, "\"terms\": \"1\" is 2; expected a string")):
             text = '{"text": "1"}\n' + json.dumps({"text": "1", **fields}) + "\n"
@@ -250,8 +250,10 @@ class Translate(Verbs):
     def test_has_nothing_to_say_of_other_fields(self):
         own = {"id": 3, "split": "train", "format": "pdf", "source": "news", "target": "Ein Satz.", "lang": "de", "url": "x", "score": 1, "scores": [1], "title": "Beam",
                "beam": "Strahl", "length_ratio": 1.1, "alignment": [[0, 0]], "tokens": [], "own": {"beam": 1}, "year": 2020, "is_good": True, "labels": {"1": "one"},
-               "test": True, "decision": "accept", "guard": {"flags": []}}
-        self.assertEqual(self.ends("translate", "-m", AVERAGED, "--json", text=json.dumps({"text": "1 2", **own}) + "\n").stderr, "")
+               "test": True, "decision": "accept", "guard": {"flags": []}, "src_length": 9, "sample_id": 7, "length": 3, "batch": 1, "max": 2, "samples": 4}
+        as_all_are = {"split": False, "format": "text", "attention": 0, "alignment": "false"}
+        for fields, flags in ((own, []), ({"tokens": 12}, []), (as_all_are, []), ({"split": True, "alignment": "word"}, ["--split", "--alignment", "word"])):
+            self.assertEqual(self.ends("translate", "-m", AVERAGED, "--json", *flags, text=json.dumps({"text": "1 2", **fields}) + "\n").stderr, "")
 
     def test_gives_the_tokens_that_are_asked_for(self):
         lines = ['{"text": "3 1 4", "tokens": true}', '{"text": "3 1 4", "tokens": ["mine"]}', '{"text": "", "tokens": true}']
