@@ -127,6 +127,19 @@ def translating():
                   "one by one: Lacuna, sentences/s", "CTranslate2", "ratio", "peak memory, MiB", "CTranslate2's", "date"], rows)
 
 
+def one_by_one():
+    rows = []
+    for record in records("translating", task="one sentence after the other, beside CTranslate2"):
+        speed = record["sentences_per_second"]
+        row = [record["processor"], record["model"], str(record["beam"])]
+        for precision in ("fp32", "int8"):
+            ours, peer = speed[f"lacuna {precision}"], speed[f"ctranslate2 {precision}"]
+            row += [str(ours), str(peer), ratio(divided(ours, peer))]
+        rows.append([*row, record["date"]])
+    return table(["processor", "model", "beam", "Lacuna, fp32", "CTranslate2, float32", "ratio", "Lacuna, int8", "CTranslate2, int8", "ratio", "date"],
+                 rows)
+
+
 def service_memory():
     rows = []
     for model in ("small", "base"):
