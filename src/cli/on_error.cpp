@@ -11,7 +11,7 @@ CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error, const std::string&
   return app
       .add_option_function<std::string>(
           "--on-error", take,
-          "A line that cannot be taken (not UTF-8, longer than 1 MiB, wrong JSON, ...) ends the work, or is passed over: " + fate +
+          "A line that cannot be taken (not UTF-8, longer than 1 MiB, ...) ends the work, or is passed over: " + fate +
               ", and the exit code is 1 in the end")
       ->default_str("stop")
       ->check(CLI::IsMember({"stop", "skip"}));
