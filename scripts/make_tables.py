@@ -315,6 +315,12 @@ def ranks_network():
     return table(["processor", "model", "tokens of a batch", "one rank alone, ms an update", "two", "two, exchange after the backward pass", "gain by overlap",
                   "bytes sent, of the ideal", "date"], rows)
 
+
+def ranks_validation():
+    rows = [[record["processor"], record["model"], record["precision"], f"{record['seconds_of_one']:.1f}", f"{record['seconds_of_two']:.1f}",
+             ratio(record["of_one"]), record["date"]] for record in records("training", task="validation by two ranks")]
+    return table(["processor", "model", "precision", "one process, s", "two ranks, s", "two over one", "date"], rows)
+
 # ---- Analysis
 
 def alignment():
