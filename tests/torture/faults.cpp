@@ -3,11 +3,14 @@
 //
 // FAULTS_PROGRAM  the program; other processes that inherit the environment are left alone
 // FAULTS_FOLDER   the folder; absolute, without links
-// FAULTS_LOG      gets a line for each operation: its number, its name, the file as seen from the folder. Numbers are counted over all
-//                 processes of the program. A line with number 0 says what has been renamed
+// FAULTS_LOG      gets a line for each operation: its number, its name, the file as seen from the folder, "fails" if it is made to. Numbers
+//                 are counted over all processes of the program. A line with number 0 says what has been renamed
 // FAULTS_COUNTER  a file of eight zero bytes, which the processes count in
 // FAULTS_AT       the number of the operation that fails; 0 or none: no one
+// FAULTS_EACH     in place of a number: operations by name, between commas. Each of them fails once, not where it is tried again
 // FAULTS_KIND     how it fails: see kKinds
+
+#include "faults.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -27,6 +30,7 @@
 #include <cerrno>
 #include <climits>
 #include <mutex>
+#include <string>
 
 namespace {
 
@@ -72,6 +76,7 @@ struct Settings {
   int log = -1;
   std::atomic<long>* counter = nullptr;  // null in other programs, and until the library is ready
   long at = 0;
+  const char* each = nullptr;
 };
 Settings settings;
 
@@ -121,9 +126,9 @@ const char* in_folder(int from, const char* path, char (&whole)[PATH_MAX]) {
   return in_folder(whole);
 }
 
-void write_log(long number, const char* name, const char* path) {
+void write_log(long number, const char* name, const char* path, const char* fate) {
   char line[PATH_MAX + 64];
-  const int length = snprintf(line, sizeof line, "%ld\t%s\t%s\n", number, name, path);
+  const int length = snprintf(line, sizeof line, "%ld\t%s\t%s\t%s\n", number, name, path, fate);
   if (length > 0) syscall(SYS_write, settings.log, line, std::min<size_t>(static_cast<size_t>(length), sizeof line - 1));
 }
 
@@ -151,20 +156,37 @@ void note(int file, bool is_synced) {
   }
 }
 
+/// True if operations of the name are to fail, and this thread does not try again what has failed before.
+bool is_one_of_each(const char* name, const char* path) {
+  static thread_local std::string failed;
+  std::string names = ",", word = ",";
+  names.append(settings.each).append(",");
+  word.append(name).append(",");
+  if (names.find(word) == std::string::npos) return false;
+  std::string operation = word + path;
+  if (operation == failed) operation.clear();
+  failed = operation;
+  return !failed.empty();
+}
+
+/// True if the operation is to fail.
+bool is_to_fail(long number, const char* name, const char* path, Needs needs) {
+  if (settings.each != nullptr) return is_one_of_each(name, path);
+  if (settings.at == 0 || number < settings.at) return false;
+  if (settings.kind->effect != Effect::kErrorEver) return number == settings.at;
+  return needs == Needs::kRoom || (settings.kind->error != ENOSPC && needs == Needs::kChange);
+}
+
 /// Counts an operation on `path` (seen from the folder) and says how it goes. Sets errno where it fails.
 Way way_of(const char* name, const char* path, Needs needs) {
   if (settings.counter == nullptr || path == nullptr) return Way::kOn;
   const int former = errno;
   const long number = ++*settings.counter;
-  write_log(number, name, path);
+  const bool is_failing = is_to_fail(number, name, path, needs);
+  write_log(number, name, path, is_failing ? "fails" : "");
   errno = former;
-  if (settings.at == 0 || number < settings.at) return Way::kOn;
+  if (!is_failing) return Way::kOn;
   const Kind& kind = *settings.kind;
-  if (kind.effect == Effect::kErrorEver) {
-    if (needs != Needs::kRoom && (kind.error == ENOSPC || needs != Needs::kChange)) return Way::kOn;
-  } else if (number > settings.at) {
-    return Way::kOn;
-  }
   switch (kind.effect) {
     case Effect::kPower:
       lose_power();
@@ -206,7 +228,7 @@ bool fails(const char* name, int from, const char* path, Needs needs) {
 void note_renamed(int folder, const char* to) {
   char whole[PATH_MAX];
   const char* const path = settings.counter == nullptr ? nullptr : in_folder(folder, to, whole);
-  if (path != nullptr) write_log(0, "renamed", path);
+  if (path != nullptr) write_log(0, "renamed", path, "");
 }
 
 /// Opens a file; the numbers of flags are those of openat.
@@ -262,14 +284,22 @@ const char* setting(const char* name) {
 void read_kind() {
   const char* const at = getenv("FAULTS_AT");
   settings.at = at == nullptr ? 0 : atol(at);
-  if (settings.at == 0) return;
+  settings.each = getenv("FAULTS_EACH");
+  if (settings.at == 0 && settings.each == nullptr) return;
   const char* const name = setting("FAULTS_KIND");
   for (const Kind& kind : kKinds)
     if (strcmp(kind.name, name) == 0) settings.kind = &kind;
   if (settings.kind == nullptr) stop_with("there is no kind", name);
 }
 
+/// A server's processes read the settings that each is started with.
 __attribute__((constructor)) void start() {
+  if (getenv("FAULTS_SERVER") == nullptr) read_fault_settings();
+}
+
+}  // namespace
+
+void read_fault_settings() {
   const char* const program = getenv("FAULTS_PROGRAM");
   char own[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -286,8 +316,6 @@ __attribute__((constructor)) void start() {
   syscall(SYS_close, file);
   settings.counter = static_cast<std::atomic<long>*>(shared);
 }
-
-}  // namespace
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the system's
 extern "C" {

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from runs import differences, snapshot
-from scenarios import TEST, TRAIN, VALID
+from scenarios import CONFIGURATION, TEST, TRAIN, VALID
 
 # All that has a state: moving average, several batches an update, subword sampling, two corpora, an attention for each site.
 COMMAND = f"""{TRAIN} {VALID} {TEST} --data.spm_type unigram --data.spm_alpha 0.3 --data.spm_nbest 4 --data.vocab_size 36
@@ -27,6 +27,7 @@ class Interruption:
     phases: list
     problems: list
     operation: str = ""
+    missed: bool = False
 
     def name(self):
         return f"{self.action} {self.seed}"
@@ -57,7 +58,7 @@ class Interrupter:
         self.workshop, self.template = workshop, template
         folder = workshop.copy(template, "undisturbed")
         start = time.monotonic()
-        ended = workshop.run(COMMAND, folder)
+        ended = workshop.finish(workshop.start(COMMAND, folder, counts=False, forks=False), folder)
         self.seconds = time.monotonic() - start
         if ended.code != 0:
             raise SystemExit(f"torture.py: an undisturbed run ended with {ended.code}:\n{ended.said}")
@@ -80,7 +81,7 @@ class Interrupter:
         return one
 
     def interrupt(self, one, folder, draw):
-        process = self.workshop.start(COMMAND, folder, counts=False)
+        process = self.workshop.start(COMMAND, folder, counts=False, forks=False)
         if not wait(process, draw.uniform(0, 1.2 * self.seconds)):
             if process.returncode != 0:
                 one.problems.append(f"exit code {process.returncode}: {said_so_far(folder)[-300:]}")
@@ -118,14 +119,21 @@ class Interrupter:
         one.problems += [f"the same command again: {words}" for words in differences(snapshot(folder), self.wanted)[:4]]
 
 
-def interrupt(workshop, template, number, seed, pool):
+def interrupt(workshop, template, number, seed, pool, record):
     """Yields for each action what was done, 0, the cases and the seconds: kills of `number` runs, and other signals to a fifth as many."""
-    one = Interrupter(workshop, template)
+    one, stamp = Interrupter(workshop, template), record.stamp(CONFIGURATION, COMMAND)
+
+    def judged(action, case):
+        found = record.find(stamp, f"{action} {case}")
+        if found is None:
+            ended = one.judge(action, case)
+            found = {"phases": ended.phases, "problems": ended.problems}
+            record.add(stamp, f"{action} {case}", found)
+        return Interruption(case, action, found["phases"], found["problems"], ", ".join(found["phases"]))
+
     for action, count in (("kill", number), ("terminate", -(-number // 5)), ("stop_and_continue", -(-number // 5))):
         start = time.monotonic()
-        cases = list(pool.map(lambda case, action=action: one.judge(action, case), range(seed, seed + count)))
+        cases = list(pool.map(lambda case, action=action: judged(action, case), range(seed, seed + count)))
         phases = [phase for case in cases for phase in case.phases]
-        for case in cases:
-            case.operation = ", ".join(case.phases)
         spread = ", ".join(f"{phase} {phases.count(phase)}" for phase, _ in PHASES if phase in phases)
         yield f"{action}: {len(phases)} ({spread})", 0, cases, time.monotonic() - start

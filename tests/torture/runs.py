@@ -1,4 +1,5 @@
 """The program under faults: one run in a folder, what it did there, and what the folder holds afterwards."""
+import collections
 import dataclasses
 import hashlib
 import json
@@ -10,10 +11,22 @@ import signal
 import subprocess
 import time
 
+from fork_server import ForkServer, ends_within
+
 LONGEST_SECONDS = 120
 # What clocks and the machine say, in metrics.jsonl, trainer.json and the rows of ablations.
 VOLATILE = {"time", "hours", "tokens_per_second", "data_wait", "peak_mebibytes", "train_tokens_per_second", "translate_tokens_per_second"}
 TEMPORARY = re.compile(r"\.lacuna-tmp\.|(^|/)\.[^/]+\.(tmp|old)\.[0-9a-f]{16}\.|\.unfinished[0-9a-f]+|^tmp/")
+# The parts of a path that are others in each run: a process and its number, random digits, times.
+PASSING = (re.compile(r"(?<=\.lacuna-tmp\.)[^/]+"), re.compile(r"(?<=\.tmp\.)[0-9a-f]{16}\.[^/]+"), re.compile(r"(?<=\.old\.)[0-9a-f]{16}\.[^/]+"),
+           re.compile(r"(?<=\.unfinished)[0-9a-f]+"), re.compile(r"(?<=^tmp/)[^/]+"), re.compile(r"(?<=/tensorboard/)[^/]+"))
+
+
+def lasting(path):
+    """The path with a star for each part that is another in the next run."""
+    for part in PASSING:
+        path = part.sub("*", path)
+    return path
 
 
 @dataclasses.dataclass
@@ -21,6 +34,12 @@ class Operation:
     number: int
     name: str
     path: str
+    fails: bool = False  # it was made to
+    time: int = 1  # how often an operation of that name has come to that path
+
+    def words(self):
+        """The operation, by what is the same in each run."""
+        return f"{self.name} {lasting(self.path)} {self.time}"
 
 
 @dataclasses.dataclass
@@ -38,11 +57,43 @@ class Ended:
         return " ".join(found.group(1).split()) if found else ""
 
 
+REMEMBERING = """#!/bin/sh
+answer={answers}/$(for word; do if [ -f "$word" ]; then cat "$word"; else echo "$word"; fi; echo; done | sha256sum | cut -c 1-64)
+if [ ! -e "$answer" ]; then
+  {real} "$@" > "$answer.$$" 2> "$answer.$$.errors" || {{ code=$?; cat "$answer.$$.errors" >&2; exit $code; }}
+  mv "$answer.$$.errors" "$answer.errors"
+  mv "$answer.$$" "$answer"
+fi
+cat "$answer.errors" >&2
+exec cat "$answer"
+"""
+SETTINGS = {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+
+
 class Workshop:
     """The program, the library of faults, and a folder for the folders of cases."""
 
     def __init__(self, program, library, folder):
         self.program, self.library, self.folder = os.path.realpath(program), os.path.realpath(library), os.path.realpath(folder)
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("FAULTS_")} | SETTINGS
+        self.remember_scores()
+        self.server = ForkServer(self.program, self.library, self.environment)
+
+    def close(self, keeps=False):
+        self.server.close()
+        if not keeps:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remember_scores(self):
+        """Puts a program before sacreBLEU that asks it once for the same texts, and then knows: Python need not start for each fault."""
+        real = shutil.which("sacrebleu") or os.path.join(os.path.dirname(__file__), "../../.venv/bin/sacrebleu")
+        if not os.access(real, os.X_OK):
+            return  # the program finds one, or says what is missing
+        os.makedirs(self.place("bin"))
+        with open(self.place("bin/sacrebleu"), "w", encoding="utf-8") as script:
+            script.write(REMEMBERING.format(answers=shlex.quote(self.place("bin")), real=shlex.quote(os.path.realpath(real))))
+        os.chmod(self.place("bin/sacrebleu"), 0o755)
+        self.environment["PATH"] = self.place("bin") + os.pathsep + os.environ["PATH"]
 
     def place(self, name):
         return os.path.join(self.folder, name)
@@ -57,11 +108,11 @@ class Workshop:
             place = self.place(name + end)
             shutil.rmtree(place, ignore_errors=True) if os.path.isdir(place) else os.path.exists(place) and os.remove(place)
 
-    def start(self, command, folder, at=0, kind="", counts=True):
-        """The program, started in the folder; finish() waits for it. The operation `at`, if any, fails in the way `kind`."""
+    def start(self, command, folder, at=0, kind="", counts=True, each=(), forks=True):
+        """The program, started in the folder; finish() waits for it. The operation `at`, if any, fails in the way `kind`, or each one of the
+        names `each`. It begins with main() unless `forks` is false."""
         os.makedirs(os.path.join(folder, "tmp"), exist_ok=True)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("FAULTS_")}
-        environment.update(TMPDIR=os.path.join(folder, "tmp"), OMP_NUM_THREADS="1", NO_COLOR="1", LC_ALL="C.UTF-8")
+        environment = {**self.environment, "TMPDIR": os.path.join(folder, "tmp")}
         if counts:
             with open(folder + ".counter", "wb") as counter:
                 counter.write(bytes(8))
@@ -69,30 +120,37 @@ class Workshop:
                 os.remove(folder + ".operations")
             environment.update(LD_PRELOAD=self.library, FAULTS_PROGRAM=self.program, FAULTS_FOLDER=folder, FAULTS_AT=str(at),
                                FAULTS_KIND=kind, FAULTS_LOG=folder + ".operations", FAULTS_COUNTER=folder + ".counter")
-        with open(folder + ".said", "wb") as said:
-            return subprocess.Popen([self.program, *shlex.split(command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
+            if each:
+                environment["FAULTS_EACH"] = ",".join(each)
+        with open(folder + ".said", "wb") as said, open(os.devnull, "r+b") as nothing:
+            if forks:
+                return self.server.start(shlex.split(command), folder, environment, (nothing, nothing, said))
+            return subprocess.Popen([self.program, *shlex.split(command)], cwd=folder, env=environment, stdin=nothing, stdout=nothing,
+                                    stderr=said, start_new_session=True)
 
     def finish(self, process, folder):
         """How a started program ended. One that hangs is killed, and counts as ended by SIGALRM."""
-        try:
-            code = process.wait(timeout=LONGEST_SECONDS)
-        except subprocess.TimeoutExpired:
+        if ends_within(process, LONGEST_SECONDS):
+            code = process.returncode
+        else:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             code = -signal.SIGALRM
         with open(folder + ".said", encoding="utf-8", errors="replace") as said:
             return Ended(code, said.read(), *read_operations(folder + ".operations"))
 
-    def run(self, command, folder, at=0, kind="", counts=False):
-        return self.finish(self.start(command, folder, at, kind, counts or at > 0), folder)
+    def run(self, command, folder, at=0, kind="", counts=False, each=()):
+        return self.finish(self.start(command, folder, at, kind, counts or at > 0 or bool(each), each), folder)
 
     def stopped(self, process):
         """True once the process has stopped itself, false if it ended before."""
         for _ in range(LONGEST_SECONDS * 1000):
-            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
-                state = stat.read().rsplit(")", 1)[1].split()[0]
-            if state in "TZ":
+            try:
+                with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
+                    state = stat.read().rsplit(")", 1)[1].split()[0]
+            except (FileNotFoundError, ProcessLookupError):
+                return False
+            if state in "TZX":
                 return state == "T"
             time.sleep(0.001)
         return False
@@ -104,8 +162,14 @@ def read_operations(log):
         return [], []
     with open(log, encoding="utf-8", errors="replace") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
-    found = sorted((Operation(int(row[0]), row[1], row[2]) for row in rows if len(row) == 3), key=lambda operation: operation.number)
-    return [operation for operation in found if operation.number > 0], [operation.path for operation in found if operation.number == 0]
+    found = [Operation(int(row[0]), row[1], row[2], row[3] == "fails") for row in rows if len(row) == 4]
+    found.sort(key=lambda operation: operation.number)
+    operations, times = [operation for operation in found if operation.number > 0], collections.Counter()
+    for operation in operations:
+        place = operation.name, lasting(operation.path)
+        times[place] += 1
+        operation.time = times[place]
+    return operations, [operation.path for operation in found if operation.number == 0]
 
 
 def without_volatile(value):
@@ -129,8 +193,8 @@ def content(path):
             if name == "manifest.json" and "trainer.json" in value.get("files", {}):
                 value["files"]["trainer.json"] = value["xxh3_128"] = "of a file that says hours"
             return json.dumps(value, sort_keys=True)
-    except ValueError as error:
-        return f"no JSON: {error}"
+    except ValueError:
+        pass  # a part of one
     return hashlib.sha256(data).hexdigest()
 
 

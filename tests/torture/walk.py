@@ -1,12 +1,13 @@
 """Walks one scenario: a case for each operation and each way in which it may fail, and what is wrong with how it ended."""
 import dataclasses
 import glob
+import hashlib
 import os
 import re
 import shutil
 import signal
 
-from runs import LONGEST_SECONDS, TEMPORARY, differences, snapshot, temporaries
+from runs import LONGEST_SECONDS, TEMPORARY, differences, lasting, snapshot, temporaries
 from scenarios import TEMPLATES, write_texts
 
 # How an operation may fail.
@@ -29,7 +30,7 @@ KINDS = {
 HARMLESS = ("short", "eintr")  # the system may do so at any time: nothing is to be seen of it
 KILLS = ("kill", "torn", "power")
 MOST_SHOWN = 4  # differences of a case
-MOST_TRIES = 5  # starts of a case until its number comes to an operation that can fail so
+MOST_TRIES = 5  # starts of a case until its number comes to its operation
 
 
 @dataclasses.dataclass
@@ -38,9 +39,14 @@ class Case:
     kind: str
     operation: str = ""  # in words
     problems: tuple = ()
+    missed: bool = False  # the number never came to the operation
 
     def name(self):
         return f"{self.number}:{self.kind}"
+
+    def lasting_name(self):
+        """The same in each run, whatever order its threads take turns in."""
+        return f"{self.operation}: {self.kind}"
 
 
 def must_end_well(workshop, command, folder, **settings):
@@ -108,6 +114,7 @@ class Walk:
         self.old = snapshot(self.template)
         self.wanted, self.operations = self.undisturbed()
         self.others = self.read_changed() if scenario.change and scenario.change.may_be_read else []  # other ends that are right
+        self.reruns = {}  # what is wrong after the same command was started again, by what the folder held
 
     def make_template(self):
         place = self.workshop.place(f"{self.scenario.name}.template")
@@ -143,7 +150,7 @@ class Walk:
         for operation in self.operations:
             for kind in ("pause",) if self.scenario.change else KINDS[operation.name]:
                 if kind in (self.scenario.kinds or (kind,)) and kind in (wanted or (kind,)):
-                    cases.append(Case(operation.number, kind, f"{operation.name} {operation.path}"))
+                    cases.append(Case(operation.number, kind, operation.words()))
         return cases
 
     def some_cases(self, wanted, most):
@@ -166,26 +173,38 @@ class Walk:
             print(f"the folder of the case: {folder}")
         else:
             self.workshop.remove(os.path.basename(folder))
-        return dataclasses.replace(case, problems=tuple(problems))
+        return dataclasses.replace(case, problems=tuple(problems or ()), missed=problems is None)
+
+    def together(self, kind, cases):
+        """What is wrong after each operation of a harmless kind has failed once, all in one run."""
+        names = [name for name, kinds in KINDS.items() if kind in kinds]
+        folder = self.workshop.copy(self.template, f"{self.scenario.name}.{kind}")
+        ended = self.workshop.run(self.scenario.command, folder, kind=kind, each=names)
+        failed = sum(operation.fails for operation in ended.operations)
+        problems = self.problems_of_end(ended, Case(0, kind)) + differences(snapshot(folder), self.wanted)
+        self.workshop.remove(os.path.basename(folder))
+        return problems + ([f"{failed} operations failed, of {len(cases)}"] if failed < len(cases) else [])
 
     def run_with_fault(self, folder, case):
-        """How the command ended with the fault of the case. Threads take turns in another order each time: where the number came to an
-        operation that cannot fail so, the command starts anew in the folder as it was. None if it never came to one that can."""
+        """How the command ended with the fault of the case. Threads take turns in another order each time: where the number came to another
+        operation, the command starts anew in the folder as it was. None if it never came to the one of the case."""
+        number = case.number
         for _ in range(MOST_TRIES):
-            ended = self.workshop.run(self.scenario.command, folder, case.number, case.kind)
-            met = [operation.name for operation in ended.operations if operation.number == case.number]
-            if not met or case.kind in KINDS[met[0]]:
+            ended = self.workshop.run(self.scenario.command, folder, number, case.kind)
+            numbers = {operation.words(): operation.number for operation in ended.operations}
+            if numbers.get(case.operation) == number:
                 return ended
+            number = numbers.get(case.operation, number)
             name = os.path.basename(folder)
             self.workshop.remove(name)
             self.workshop.copy(self.template, name)
         return None
 
     def fail(self, folder, case):
-        """What is wrong after the operation of the case has failed."""
+        """What is wrong after the operation of the case has failed; None if it was not met."""
         ended = self.run_with_fault(folder, case)
         if ended is None:
-            return []
+            return None
         problems = self.problems_of_end(ended, case)
         if self.scenario.save_every > 0:
             problems += self.problems_of_loss(folder, ended)
@@ -240,6 +259,13 @@ class Walk:
         return [f"{name} is neither the old nor the new: {words}" for words in different[:MOST_SHOWN]]
 
     def problems_of_rerun(self, folder):
+        """What is wrong after the same command was started again. In folders that hold the same, it is started once."""
+        held = hashlib.sha256(repr(sorted((lasting(path), value) for path, value in snapshot(folder).items())).encode()).digest()
+        if held not in self.reruns:
+            self.reruns[held] = self.rerun(folder)
+        return self.reruns[held]
+
+    def rerun(self, folder):
         ended = self.workshop.run(self.scenario.command, folder)
         if ended.code == 2 and ended.message() and self.scenario.change and self.scenario.change.may_refuse:
             return []
