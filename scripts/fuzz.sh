@@ -34,7 +34,7 @@ if [ "$target" != folders ]; then
   rm -rf /dev/shm/lacuna_fuzz_*
 fi
 if [ -z "$target" ] || [ "$target" = folders ]; then
-  scripts/build.sh cpu lacuna
-  python3 tests/fuzz/mutate_folders.py build/cpu/lacuna --seconds "$seconds" --seed "$RANDOM" --keep "$found" || failed=1
+  scripts/build.sh cpu lacuna torture_faults
+  python3 tests/fuzz/mutate_folders.py build/cpu/lacuna --library build/cpu/tests/torture/libtorture_faults.so --seconds "$seconds" --seed "$RANDOM" --keep "$found" || failed=1
 fi
 exit "$failed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes files of a checkpoint, of a run, or of a model of another program, in a thousand ways, and starts the program on each.
 
-mutate_folders.py PROGRAM [--mutations N] [--seconds N] [--seed N] [--keep FOLDER]
+mutate_folders.py PROGRAM [--mutations N] [--seconds N] [--seed N] [--keep FOLDER] [--library FILE]
 
 Checksums within the files (manifest, headers, archives) fit in most cases. Right is: it ends by itself, with exit code 0, or with 1 or 2
 and a message (`lacuna import`: 0, or 2 and one line beside warnings); within 5 seconds of CPU, under 1 GB of memory; and writes nothing but where it was
@@ -25,14 +25,16 @@ import time
 import warnings
 import zipfile
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli")]
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder) for folder in ("cli", "torture")]
 
 import checkpoints  # noqa: E402
+import fork_server  # noqa: E402
 import small_run  # noqa: E402
 
 CPU_SECONDS, WALL_SECONDS, MOST_KIB = 5, 60, 1 << 20
 NUMBERS = [b"0", b"-1", b"1e308", b"-1e308", b"NaN", b"1e999", b"4294967296", b"9223372036854775807", b"18446744073709551616", b"1152921504606846976",
            b"0.5", b"true", b"null", b"[]", b"{}", b'""', b"\x1b]0;x\x07", b"10000", b"100000000"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
 IMPORTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli", "imports")
 VALUES = [0, -1, 1, 0.5, 1e308, 2**31, 2**63 - 1, 2**64 - 1, 10**30, True, False, None, "", "a", "\x1b]0;x\x07", "\ud800", "../../etc/passwd", [], {}, [0], [[]] * 9,
           {"a": 1}, "x" * 100000]
@@ -186,18 +188,28 @@ def listing(folder):
     return sorted((os.path.join(at, name), os.lstat(os.path.join(at, name)).st_size) for at, folders, names in os.walk(folder) for name in folders + names)
 
 
-def fault_of(command, folder):
-    """Starts the program in an empty folder; what was wrong about how it ended, or nothing."""
-    before = listing(folder)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
-    with tempfile.TemporaryDirectory() as here, tempfile.TemporaryFile() as said:
-        environment["TMPDIR"] = here
-        process = subprocess.Popen(command, cwd=here, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
-        try:
-            process.stdin.write(b"1 2 3\n4 5\n")
-            process.stdin.close()
-        except BrokenPipeError:
-            pass
+class Forked:
+    """Starts the program by a fork server."""
+
+    def __init__(self, program, library):
+        self.server = fork_server.ForkServer(program, library, ENVIRONMENT)
+
+    def run(self, command, here, text, said):
+        """Its exit code (that of SIGALRM if it hangs), seconds of CPU and KiB of memory."""
+        with open(os.devnull, "wb") as nothing:
+            process = self.server.start(command[1:], here, {**ENVIRONMENT, "TMPDIR": here}, (text, nothing, said))
+        in_time = fork_server.ends_within(process, WALL_SECONDS)
+        if not in_time:
+            process.kill()
+            process.wait()
+        return process.returncode if in_time else -signal.SIGALRM, process.cpu_seconds, process.most_kib
+
+
+class Loaded:
+    """Starts the program as a user does."""
+
+    def run(self, command, here, text, said):
+        process = subprocess.Popen(command, cwd=here, env={**ENVIRONMENT, "TMPDIR": here}, stdin=text, stdout=subprocess.DEVNULL, stderr=said)
         deadline = time.monotonic() + WALL_SECONDS
         while True:
             ended, status, used = os.wait4(process.pid, os.WNOHANG)
@@ -207,24 +219,40 @@ def fault_of(command, folder):
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.005)
         process.returncode = os.waitstatus_to_exitcode(status)
+        return -signal.SIGALRM if time.monotonic() > deadline else process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss
+
+
+def piped(data):
+    """The end of a pipe to read some bytes from."""
+    read, write = os.pipe()
+    os.write(write, data)
+    os.close(write)
+    return os.fdopen(read, "rb")
+
+
+def fault_of(starter, command, folder):
+    """Starts the program in an empty folder; what was wrong about how it ended, or nothing."""
+    before = listing(folder)
+    with tempfile.TemporaryDirectory() as here, tempfile.TemporaryFile() as said, piped(b"1 2 3\n4 5\n") as text:
+        code, cpu_seconds, most_kib = starter.run(command, here, text, said)
         said.seek(0)
         message = said.read()
         left = os.listdir(here)
-    if time.monotonic() > deadline:
+    if code == -signal.SIGALRM:
         return f"it took more than {WALL_SECONDS} s"
-    if process.returncode not in ((0, 2) if command[1] == "import" else (0, 1, 2)):
-        return f"exit code {process.returncode}: {message[-300:]!r}"
-    if process.returncode != 0 and b": error: " not in message:
-        return f"exit code {process.returncode} without a message: {message[-300:]!r}"
+    if code not in ((0, 2) if command[1] == "import" else (0, 1, 2)):
+        return f"exit code {code}: {message[-300:]!r}"
+    if code != 0 and b": error: " not in message:
+        return f"exit code {code} without a message: {message[-300:]!r}"
     told = [line for line in message.splitlines() if b" warning " not in line]
-    if command[1] == "import" and process.returncode != 0 and len(told) != 1:
+    if command[1] == "import" and code != 0 and len(told) != 1:
         return f"more than one line: {message[-1000:]!r}"
     if re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", message):
         return f"control bytes on stderr: {message[-300:]!r}"
-    if used.ru_utime + used.ru_stime > CPU_SECONDS:
-        return f"{used.ru_utime + used.ru_stime:.1f} s of CPU"
-    if used.ru_maxrss > MOST_KIB:
-        return f"{used.ru_maxrss >> 10} MiB of memory"
+    if cpu_seconds > CPU_SECONDS:
+        return f"{cpu_seconds:.1f} s of CPU"
+    if most_kib > MOST_KIB:
+        return f"{most_kib >> 10} MiB of memory"
     if left:
         return f"files left in its folder: {left}"
     if command[1] != "train" and listing(folder) != before:
@@ -240,8 +268,8 @@ def command_of(program, folder, text, draw):
 
 
 class Mutations:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.changed = program, folder, os.path.join(folder, "changed")
+    def __init__(self, program, folder, starter):
+        self.program, self.folder, self.changed, self.starter = program, folder, os.path.join(folder, "changed"), starter
         self.run = small_run.train(program, folder, "--train.max_steps", "40", "--train.save_every", "20")
         self.text = os.path.join(folder, "pairs.txt")
         small_run.write_digits(self.text, 3, 7)
@@ -255,16 +283,16 @@ class Mutations:
         command = command_of(self.program, self.changed, self.text, draw)
         if of_run:
             command = [self.program, "train", "-c", os.path.join(self.folder, "run.yaml"), "--run", self.changed, "--train.max_steps", "42", "--quiet"]
-        return done, command[1], fault_of(command, self.changed)
+        return done, command[1], fault_of(self.starter, command, self.changed)
 
     def try_import(self, draw):
         """Changes a model of another program; what is imported all the same must translate, or be refused."""
         name, imported = draw.choice(sorted(os.listdir(IMPORTS))), os.path.join(self.folder, "imported")
         shutil.copytree(os.path.join(IMPORTS, name), self.changed, ignore=lambda at, names: ["expected.json"])
         done = f"{name}: {mutate(self.changed, draw)}"
-        fault, verb = fault_of([self.program, "import", self.changed, "-o", imported, "--quiet"], self.changed), "import"
+        fault, verb = fault_of(self.starter, [self.program, "import", self.changed, "-o", imported, "--quiet"], self.changed), "import"
         if fault is None and os.path.exists(imported):
-            fault, verb = fault_of([self.program, "translate", "-m", imported, "--quiet", "-b", "2", "--max-length", "8"], imported), "translate"
+            fault, verb = fault_of(self.starter, [self.program, "translate", "-m", imported, "--quiet", "-b", "2", "--max-length", "8"], imported), "translate"
         shutil.rmtree(imported, ignore_errors=True)
         return done, verb, fault
 
@@ -277,11 +305,13 @@ def main():
     flags.add_argument("--seed", type=int, default=1)
     flags.add_argument("--of", choices=["checkpoints", "imports", "both"], default="both", help="what is changed")
     flags.add_argument("--keep", default="", help="folder for what was found")
+    flags.add_argument("--library", help="libtorture_faults.so, by which the program is loaded once for all starts")
     asked = flags.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faults, begin, count = [], time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
-        mutations = Mutations(os.path.abspath(asked.program), folder)
+        program = os.path.realpath(asked.program)
+        mutations = Mutations(program, folder, Forked(program, os.path.realpath(asked.library)) if asked.library else Loaded())
         while time.monotonic() - begin < asked.seconds if asked.seconds > 0 else count < asked.mutations:
             draw = random.Random(f"{asked.seed} {count}")
             is_import = asked.of == "imports" or (asked.of == "both" and draw.randrange(2) == 0)
