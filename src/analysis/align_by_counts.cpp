@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/resources.h"
 #include "base/spelling.h"
+#include "config/on_bad_line.h"
 #include "data/corpus_reader.h"
 #include "data/word_aligner.h"
 
@@ -31,8 +32,7 @@ WordText read_words(const AlignRequest& asked) {
     text.turned.add(tgt, src);
   };
   CorpusReader reader({.src = asked.src, .tgt = asked.tgt}, [&](const LineError& error, std::string_view) {
-    if (asked.bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
-    log_warning("{}", error.what());
+    pass_over(error, asked.bad_lines);
     ++text.bad;
     add({}, {});
   });
@@ -81,7 +81,9 @@ AlignedText align_by_counts(const AlignRequest& asked) {
   for (size_t i = 0; i < forward.size(); ++i)
     if (!output.write(pharaoh(symmetrize(forward[i], turned(backward[i]), way)) + "\n")) return {.is_read = false};
   output.finish();
-  if (text.too_long > 0) log_warning("{} get an empty line: a side has more than {} words", counted(text.too_long, "pair"), kMostWords);
+  if (text.too_long > 0)
+    log_warning("{} {} an empty line: a side has more than {} words", counted(text.too_long, "pair"), text.too_long == 1 ? "gets" : "get",
+                kMostWords);
   return {.pairs = text.pairs.size(), .bad_pairs = text.bad};
 }
 

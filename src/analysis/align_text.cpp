@@ -95,7 +95,8 @@ AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const Alig
   log_info("{}: {} aligns best, error rate {:.2f} % on the development set", model.name, choice_text(best), 100 * error_rate);
   if (const LongPairCount& left_out = analysis.long_pairs; left_out.count > 0)
     log_warning("{}: development set: {}", model.name,
-                left_out.message("are left out", analysis.pairs + analysis.empty_pairs + left_out.count, analysis.max_tokens));
+                left_out.message(left_out.count == 1 ? "is left out" : "are left out",
+                                 analysis.pairs + analysis.empty_pairs + left_out.count, analysis.max_tokens));
   return best;
 }
 
@@ -188,7 +189,9 @@ AlignedText align_text(const AlignRequest& asked) {
   output.finish();
   for (const Direction& direction : directions)
     if (direction.long_pairs.count > 0)
-      log_warning("{}: {}", direction.path, direction.long_pairs.message("get an empty line", total, direction.max_tokens()));
+      log_warning("{}: {}", direction.path,
+                  direction.long_pairs.message(direction.long_pairs.count == 1 ? "gets an empty line" : "get an empty line", total,
+                                               direction.max_tokens()));
   return {.pairs = total, .bad_pairs = directions[0].bad_pairs};
 }
 

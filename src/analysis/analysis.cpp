@@ -94,17 +94,25 @@ class Pass {
  private:
   using BatchPairs = std::vector<const SentencePair*>;
 
+  struct Gold {
+    GoldLinks links;
+    int64_t sentence = 0;  ///< number of the pair among those that are not bad: what a bootstrap draws by
+  };
+
   void read_gold(std::optional<LinkReader>& reader, const std::vector<SentencePair>& pairs) {
     if (!reader) return;
     first_line_ = pairs.front().line;
     gold_.assign(pairs.size(), {});
-    for (GoldLinks& links : gold_) {
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      gold_[i].sentence = num_sentences_;
+      num_sentences_ += pairs[i].error.empty() ? 1 : 0;
+      GoldLinks& links = gold_[i].links;
       reader->next(links);
       if (settings_.is_gold_turned) links = {turned(links.sure), turned(links.possible)};
     }
   }
 
-  const GoldLinks& gold_of(const SentencePair& pair) const { return gold_[static_cast<size_t>(pair.line - first_line_)]; }
+  const Gold& gold_of(const SentencePair& pair) const { return gold_[static_cast<size_t>(pair.line - first_line_)]; }
 
   /// Decodes the pairs with forced targets; calls `observe` for every attention call.
   void show(const BatchPairs& pairs, const WeightGatherer::Observer& observe, bool is_shuffled) {
@@ -139,9 +147,9 @@ class Pass {
       save(call, pairs);
     };
     show(pairs, observe, /*is_shuffled=*/false);
-    for (size_t b = 0; b < counts.size(); ++b) result_.alignment->add(pairs[b]->line, counts[b]);
+    for (size_t b = 0; b < counts.size(); ++b) result_.alignment->add(gold_of(*pairs[b]).sentence, counts[b]);
     for (size_t b = 0; b < maps.size(); ++b) {
-      const std::optional<GoldLinks> gold = result_.alignment ? std::optional(gold_of(*pairs[b])) : std::nullopt;
+      const std::optional<GoldLinks> gold = result_.alignment ? std::optional(gold_of(*pairs[b]).links) : std::nullopt;
       result_.explored.add(*pairs[b], vocabularies_, joiner_, maps[b], gold);
     }
     result_.pairs += static_cast<int64_t>(pairs.size());
@@ -156,7 +164,7 @@ class Pass {
           const std::vector<UnitWeights> heads = unit_weights_of_heads(call, b, units[i], step);
           for (size_t head = 0; head < heads.size(); ++head)
             counts[i][result_.system_of(call.layer, static_cast<int64_t>(head), step)] =
-                LinkCounts::of(heads[head].links(), gold_of(*pairs[i]));
+                LinkCounts::of(heads[head].links(), gold_of(*pairs[i]).links);
         }
       }
     });
@@ -259,8 +267,8 @@ class Pass {
   const std::function<void(int64_t)>& progress_;
   ModelAnalysis result_;
   bool shows_mask_ = false;
-  std::vector<GoldLinks> gold_;  // of the pairs read last
-  int64_t first_line_ = 0;
+  std::vector<Gold> gold_;  // of the pairs read last
+  int64_t first_line_ = 0, num_sentences_ = 0;
   int64_t lonely_pairs_ = 0;           // pairs that found no other to swap references with
   int64_t owed_importance_ = 0;        // pairs drawn so far in whose place none was measured
   std::optional<SentencePair> spare_;  // the last that was not drawn

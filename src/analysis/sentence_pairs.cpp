@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/ragged.h"
+#include "config/on_bad_line.h"
 #include "model/logits.h"
 #include "text/invisible_characters.h"
 #include "text/joiner.h"
@@ -47,8 +47,7 @@ std::vector<SentencePair> PairReader::next(size_t count, int64_t step) {
       if (!reader_.next(src, tgt)) break;
       if ((reader_.line_number() - 1) % step == 0) pairs.push_back(pair_of(src, tgt));
     } catch (const LineError& error) {
-      if (bad_lines_ == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
-      log_warning("{} (passed over)", error.what());
+      pass_over(error, bad_lines_);
       SentencePair& pair = pairs.emplace_back();
       pair.line = reader_.line_number() - 1;
       pair.error = error.what();

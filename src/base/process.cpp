@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -310,6 +311,17 @@ std::optional<fs::path> find_program(const std::string& name) {
   for (std::string folder; std::getline(folders, folder, ':');)
     if (const fs::path candidate = fs::path(folder) / name; is_program(candidate)) return candidate;
   return std::nullopt;
+}
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || std::isalnum(byte) != 0 || std::string_view("@%+=:,./-_").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
+  return quoted + "'";
 }
 
 std::string run_in_child(const std::function<std::string()>& work, const std::string& what) {

@@ -67,6 +67,9 @@ std::optional<EndedProcess> wait_for_end(std::chrono::milliseconds timeout);
 /// Returns where a shell would find the program: on PATH, or `name` itself if it contains a slash. Empty if there is no such executable.
 std::optional<std::filesystem::path> find_program(const std::string& name);
 
+/// Returns the word as it is written for a shell: in quotes where it would not be read as one word.
+std::string shell_word(const std::string& word);
+
 /// Runs `work` in a forked child and returns its result: its memory is freed when it ends, and a crash there is an error here. A DataError
 /// thrown by `work` is thrown here too, any other exception as a MachineError. Throws MachineError if the child dies, and Interrupted if
 /// SIGINT, SIGTERM or SIGHUP arrives meanwhile. `what` names the work in error messages ("training ...").

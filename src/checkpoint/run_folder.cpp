@@ -10,6 +10,7 @@
 
 #include "base/durable_files.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/spelling.h"
 #include "base/system_error.h"
 #include "config/run_files.h"
@@ -149,8 +150,8 @@ std::string resolve_checkpoint(const std::string& path) {
       if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
   }
   if (const std::string found = sign_of_other_program(path); !found.empty())
-    throw CheckpointError(path + " is a model " + found + "; expected a checkpoint or a run folder. Make one of it: lacuna import " + path +
-                          " -o DIR");
+    throw CheckpointError(path + " is a model " + found + "; expected a checkpoint or a run folder. Make one of it: lacuna import " +
+                          shell_word(path) + " -o DIR");
   if (!fs::is_directory(path))
     throw CheckpointError(path + (fs::exists(path) ? " is a file" : " does not exist") +
                           "; expected a run folder, or the folder of a checkpoint such as RUN/best");

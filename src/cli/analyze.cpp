@@ -165,10 +165,12 @@ int run_analyze(const std::vector<std::string>& arguments) {
   }
   write_analysis(folder, models, flags.settings);
   if (const int64_t empty = models.front().empty_pairs; empty > 0)
-    log_warning("{} of {} pairs are left out: a side is empty", empty, flags.settings.num_pairs);
+    log_warning("{} of {} pairs {} left out: a side is empty", empty, flags.settings.num_pairs, empty == 1 ? "is" : "are");
   for (const ModelAnalysis& model : models)
     if (model.long_pairs.count > 0)
-      log_warning("{}: {}", model.name, model.long_pairs.message("are left out", flags.settings.num_pairs, model.max_tokens));
+      log_warning("{}: {}", model.name,
+                  model.long_pairs.message(model.long_pairs.count == 1 ? "is left out" : "are left out", flags.settings.num_pairs,
+                                           model.max_tokens));
   log_info("{}: {}; the report is {}", folder.string(), counted(models.front().pairs, "pair"), (folder / "report.html").string());
   flags::require_none_passed_over(models.front().bad_pairs, flags.settings.num_pairs);
   return 0;

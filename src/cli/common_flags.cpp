@@ -8,6 +8,7 @@
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/resources.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
@@ -48,7 +49,7 @@ void CommonFlags::declare_runtime(CLI::App& app) {
 ConfigSources CommonFlags::sources(const CLI::App& app) const {
   if (needs_config && configs.empty()) {
     for (const std::string& word : app.remaining())
-      if (word.ends_with(".yaml") || word.ends_with(".yml")) throw UsageError("-c FILE is missing; write -c " + word);
+      if (word.ends_with(".yaml") || word.ends_with(".yml")) throw UsageError("-c FILE is missing; write -c " + shell_word(word));
     throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
   }
   ConfigSources sources{configs, overrides_of(app)};
@@ -62,7 +63,7 @@ void CommonFlags::refuse_variants(const ConfigNode& tree) const {
   const ConfigNode* const section = tree.find(kVariantsKey);
   if (section == nullptr) return;
   std::string command = "lacuna ablate";
-  for (const std::string& file : configs) command.append(" -c ").append(file);
+  for (const std::string& file : configs) command.append(" -c ").append(shell_word(file));
   section->fail("it says what `lacuna ablate` compares, which trains each: " + command +
                 " (one of them alone: --attention NAME). Take the key out where only one model is meant");
 }

@@ -19,7 +19,8 @@ CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error, const std::string&
 
 void require_none_passed_over(int64_t bad_lines, int64_t lines) {
   if (bad_lines > 0)
-    throw PassedOverError(fmt::format("{} of {} could not be taken and were passed over", bad_lines, counted(lines, "line")));
+    throw PassedOverError(
+        fmt::format("{} of {} could not be taken and {} passed over", bad_lines, counted(lines, "line"), bad_lines == 1 ? "was" : "were"));
 }
 
 }  // namespace lacuna::flags

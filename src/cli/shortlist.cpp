@@ -17,6 +17,7 @@
 #include "cli/common_flags.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
+#include "config/on_bad_line.h"
 #include "data/corpus_reader.h"
 #include "data/lexicon.h"
 #include "text/invisible_characters.h"
@@ -64,8 +65,7 @@ bool read_pair(CorpusReader& reader, OnBadLine bad_lines, Pair& pair) {
   try {
     if (!reader.next(pair.src_text, pair.tgt_text)) return false;
   } catch (const LineError& error) {
-    if (bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
-    log_warning("{} (passed over)", error.what());
+    pass_over(error, bad_lines);
     pair = {};
     pair.is_bad = true;
   }

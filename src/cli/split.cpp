@@ -1,10 +1,10 @@
 #include "base/line_reader.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
+#include "config/on_bad_line.h"
 #include "document/sentence_splitter.h"
 
 namespace lacuna {
@@ -14,20 +14,12 @@ namespace {
 std::optional<int64_t> write_sentences(LineReader& reader, Output& output, const document::SentenceSplitter& splitter,
                                        OnBadLine bad_lines) {
   int64_t passed_over = 0;
-  for (std::string line;;) {
-    try {
-      if (!reader.next(line)) return passed_over;
-      reader.require_clean(line);
-    } catch (const LineError& error) {
-      if (bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
-      log_warning("{} (passed over)", error.what());
-      ++passed_over;
-      continue;
-    }
+  for (std::string line; next_good_line(reader, line, bad_lines, passed_over);) {
     std::string written;
     for (const document::Span sentence : splitter.sentences(line)) written.append(sentence.of(line)).append("\n");
     if (!output.write(written)) return {};
   }
+  return passed_over;
 }
 
 int run_split(const std::vector<std::string>& arguments) {

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/line_reader.h"
-#include "base/log.h"
 #include "base/spelling.h"
+#include "config/on_bad_line.h"
 #include "metrics/run_sacrebleu.h"
 #include "text/joiner.h"
 
@@ -40,8 +40,7 @@ bool ScoredFiles::next_line(LineReader& reader, std::string& line) {
     if (!reader.next(line)) return false;
     reader.require_clean(line);
   } catch (const LineError& error) {
-    if (on_bad_line_ == OnBadLine::kStop) throw;
-    log_warning("{} (passed over)", error.what());
+    pass_over(error, on_bad_line_, "");
     bad_lines_.insert(reader.line_number());
     line.clear();
   }

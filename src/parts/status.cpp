@@ -130,7 +130,7 @@ std::string JobStatus::text() const {
   std::string text = folder + ": ";
   text += is_done() ? fmt::format("done, {}, {}\n", counted(parts_done, "part"), counted(lines_done, "line"))
                     : fmt::format("{} parts done, {} lines\n", of_all(parts_done, parts), of_all(lines_done, lines));
-  if (bad_lines > 0) text += counted(bad_lines, "line") + " could not be taken and were passed over\n";
+  if (bad_lines > 0) text += counted(bad_lines, "line") + " could not be taken and " + (bad_lines == 1 ? "was" : "were") + " passed over\n";
   if (is_done()) return text;
   std::map<std::string, int64_t> hosts;
   for (const Claimed& one : running) ++hosts[one.claim.host];

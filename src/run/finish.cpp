@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/spelling.h"
 #include "checkpoint/average.h"
 #include "checkpoint/run_folder.h"
@@ -171,7 +172,7 @@ void RunFinish::log_models(const TrainingState& state, TrainingLog& log) const {
   if (state.scores.best_step > 0 && fs::exists(run / run_files::kBest))
     log.say(fmt::format("best {}: {:.4g} after step {}, in {}", score_name(options_.train.metric), state.scores.best,
                         state.scores.best_step, (run / run_files::kBest).string()));
-  log.say(fmt::format("next: lacuna translate -m {} -i FILE (it uses {})", options_.run, checkpoint_to_score(options_)));
+  log.say(fmt::format("next: lacuna translate -m {} -i FILE (it uses {})", shell_word(options_.run), checkpoint_to_score(options_)));
 }
 
 }  // namespace lacuna

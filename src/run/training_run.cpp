@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
@@ -197,8 +198,8 @@ void TrainingRun::diagnose(const SavedUpdate& update) {
     log_->warn(error.what());
     return;
   }
-  log_->warn(fmt::format("its sentence pairs are in {0}; to repeat them with the newest checkpoint: lacuna check -c {1} --replay {0}", file,
-                         (fs::path(options_.run) / run_files::kConfig).string()));
+  log_->warn(fmt::format("its sentence pairs are in {}; to repeat them with the newest checkpoint: lacuna check -c {} --replay {}", file,
+                         shell_word((fs::path(options_.run) / run_files::kConfig).string()), shell_word(file)));
 }
 
 /// Removes the run that stands in the folder, now that this one is known to start.

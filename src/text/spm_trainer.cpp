@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/line_reader.h"
-#include "base/log.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/spelling.h"
+#include "config/on_bad_line.h"
 #include "text/invisible_characters.h"
 #include "text/normalization.h"
 #include "text/writing_system.h"
@@ -119,11 +119,17 @@ std::string train_on(const std::vector<SampledLine>& lines, const std::string& r
   return bytes;
 }
 
+/// Says why no line can be trained on.
+std::string why_none_is_left(const TrainedSpm& counts) {
+  if (counts.lines > 0 && counts.bad_lines == counts.lines) return "none of " + counted(counts.lines, "line") + " could be taken";
+  const std::string what = "empty or blank, or longer than " + std::to_string(kLongestLine) + " bytes";
+  if (counts.bad_lines == 0) return "all are " + what;
+  return fmt::format("{} of {} could not be taken, and all others are {}", counts.bad_lines, counted(counts.lines, "line"), what);
+}
+
 std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed, TrainedSpm& counts) {
   std::vector<SampledLine> lines = sampled_lines(texts, options.spm_sample_lines, seed, counts);
-  if (lines.empty())
-    throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
-                    std::to_string(kLongestLine) + " bytes");
+  if (lines.empty()) throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: " + why_none_is_left(counts));
   const auto is_target = [](const auto& text) { return text.is_target; };
   const bool has_targets = std::ranges::any_of(texts, is_target), has_sources = !std::ranges::all_of(texts, is_target);
   if (!has_targets || !has_sources || options.src_normalization == options.tgt_normalization)
@@ -139,18 +145,9 @@ SpmText text_file(const std::string& file, Side side, OnBadLine bad_lines, const
   const auto read = [file, side, bad_lines, remedy](const auto& use) {
     LineReader reader(file);
     int64_t passed_over = 0;
-    for (std::string line;;) {
-      try {
-        if (!reader.next(line)) return passed_over;
-        reader.require_clean(line);
-      } catch (const LineError& error) {
-        if (bad_lines == OnBadLine::kStop) throw LineError(error.kind(), error.what() + remedy);
-        log_warning("{} (passed over)", error.what());
-        ++passed_over;
-        continue;
-      }
+    for (std::string line; next_good_line(reader, line, bad_lines, passed_over, remedy);)
       use(side == Side::kSrc ? without_invisible_characters(line) : line);
-    }
+    return passed_over;
   };
   return {.name = file, .read = read, .is_target = side == Side::kTgt};
 }

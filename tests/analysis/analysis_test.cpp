@@ -236,8 +236,8 @@ TEST(Analysis, LeavesOutAndCountsSentencesLongerThanTheModelReads) {
   EXPECT_EQ(found.importance_pairs, 3);
   EXPECT_EQ(found.explored.kept.back().line, 4);
   EXPECT_EQ(found.places[0].shuffled.pooled().rows, found.places[0].sums.pooled().rows);
-  EXPECT_THAT(found.long_pairs.message("are left out", 5, found.max_tokens),
-              testing::AllOf(testing::HasSubstr("1 of 5 pairs are left out: a side has more than 5 tokens"),
+  EXPECT_THAT(found.long_pairs.message("is left out", 5, found.max_tokens),
+              testing::AllOf(testing::HasSubstr("1 of 5 pairs is left out: a side has more than 5 tokens"),
                              testing::HasSubstr("the first is line 4")));
   EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_of_positions(1)); }),
               testing::HasSubstr("of at most 1 tokens a side"));

@@ -32,6 +32,13 @@ TEST(Process, NoShellReadsTheArguments) {
   EXPECT_EQ(run_process({"printf", "%s", "$HOME; *"}).output, "$HOME; *");
 }
 
+TEST(Process, AShellReadsAWordAsItIs) {
+  EXPECT_EQ(shell_word("runs/a-b_c.1"), "runs/a-b_c.1");
+  EXPECT_EQ(shell_word("über"), "über");
+  for (const std::string word : {"", "a b", "it's", "$HOME; *", "~", "a\nb"})
+    EXPECT_EQ(run_process({"sh", "-c", "printf %s " + shell_word(word)}).output, word);
+}
+
 TEST(Process, LargeOutputOnBothStreamsDoesNotBlock) {
   const ProcessResult result = run_process({"sh", "-c", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero"});
   EXPECT_EQ(result.output.size(), 1000000u);

@@ -63,11 +63,11 @@ class Align(Program):
         links = self.prints("align", "-m", SOFTMAX, "--src", source, "--tgt", source, "--level", "subword").split("\n")
         self.assertEqual((len(links), links[1]), (4, ""))
         said = self.ends("analyze", "-m", SOFTMAX, "--src", source, "--tgt", source, "-o", path("of_some")).stderr
-        self.assertIn("1 of 3 pairs are left out: a side is empty", said)
+        self.assertIn("1 of 3 pairs is left out: a side is empty", said)
 
     def test_a_line_that_is_too_long_gets_an_empty_one(self):
         source, target = write("long.src", "1 2\n3\n4 5\n"), write("long.tgt", "1 2\n" + "3 " * 5000 + "\n4 5\n")
-        said = "1 of 3 pairs get an empty line: a side has more than 4096 tokens"
+        said = "1 of 3 pairs gets an empty line: a side has more than 4096 tokens"
         for models, count in ((("-m", SOFTMAX), 1), (("-m", SOFTMAX, "--reverse-model", RELA, "--symmetrize", "union"), 2)):
             ended = self.ends("align", *models, "--src", source, "--tgt", target)
             first, second, third, end = ended.stdout.split("\n")

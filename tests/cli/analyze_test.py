@@ -138,7 +138,7 @@ class Analyze(Program):
     def test_leaves_out_and_counts_a_line_that_is_too_long(self):
         text = write("long", "1 2\n" + "1 " * 5000 + "\n" + "\n3\n")
         ended = self.ends("analyze", "-m", SOFTMAX, "-m", RELA, "--src", text, "--tgt", text, "--importance-sentences", "4", "-o", path("of_long"))
-        said = ("1 of 4 pairs are left out: a side has more than 4096 tokens (the model's table of positions, or what can be looked at) or 4096 words; "
+        said = ("1 of 4 pairs is left out: a side has more than 4096 tokens (the model's table of positions, or what can be looked at) or 4096 words; "
                 "the first is line 2")
         for model in (SOFTMAX, RELA):
             self.assertEqual(ended.stderr.count(f"{model}: {said}"), 1, ended.stderr)

@@ -166,7 +166,7 @@ class Others(Verbs):
     def test_a_bad_pair_is_dropped_by_a_filter(self):
         command = ("score", "-m", AVERAGED, *self.files(), "--filter", path("filtered"), "--keep", "1")
         self.assertIn("bad.src:2: byte 1 is not UTF-8", self.refuses(*command))
-        self.assertIn("1 of 3 lines could not be taken", self.ends(*command, "--on-error", "skip", code=1).stderr)
+        self.assertIn("1 of 3 lines could not be taken and was passed over", self.ends(*command, "--on-error", "skip", code=1).stderr)
         self.assertEqual((read("filtered/kept.src"), read("filtered/kept.tgt")), ("1 2\n7 7\n",) * 2)
         self.assertEqual((read("filtered/dropped.src"), read("filtered/dropped.tgt")), ("\n", "\n"))
         self.assertEqual([row.split("\t")[0] for row in read("filtered/scores.tsv").splitlines()], ["line", "1", "2", "3"])
@@ -212,7 +212,9 @@ class Others(Verbs):
         self.assertIn("1 of 3 lines could not be taken", ended.stderr)
         model = json.loads(read("analysed/analysis.json"))["models"][0]
         self.assertEqual([model[key] for key in ("pairs", "empty_pairs", "bad_pairs")], [2, 0, 1])
-        self.assertEqual(model["alignment"]["sentences"], 2)
+        good = write("good", "1 2\n7 7\n")
+        self.ends("analyze", "-m", AVERAGED, "--src", good, "--tgt", good, "--gold", write("good.gold", "0-0 1-1\n" * 2), "--gold-base", "0", "-o", path("good_analysed"))
+        self.assertEqual(model["alignment"], json.loads(read("good_analysed/analysis.json"))["models"][0]["alignment"])
 
     def test_a_bad_pair_counts_nothing_in_a_shortlist(self):
         good = write("good", "1 2\n7 7\n")
@@ -242,6 +244,12 @@ class Others(Verbs):
         self.assertRegex(ended.stderr, r"warning \S*skipped:10: byte 3 is not UTF-8.* \(passed over\)")
         self.assertIn("3 of 203 lines could not be taken and were passed over", ended.stderr)
         self.assertEqual(*made)
+
+    def test_no_vocabulary_is_made_of_bad_lines(self):
+        for text, said in ((b"\xff\n\xff\n", "none of 2 lines could be taken"),
+                           (b"\xff\n\n \n", "1 of 3 lines could not be taken, and all others are empty or blank, or longer than 16384 bytes")):
+            self.assertIn(f"no line to train a SentencePiece model on: {said}",
+                          self.refuses("vocab", "-i", write("bad", text), "-o", path("no.model"), "--on-error", "skip"))
 
 
 class Signals(Verbs):

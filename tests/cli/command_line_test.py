@@ -170,6 +170,7 @@ class WrongWords(CommandLine):
         for verb in ("train", "check", "ablate"):
             self.assertIn("-c FILE is missing", self.refuses(verb))
             self.assertIn("-c FILE is missing; write -c mine.yaml", self.refuses(verb, "mine.yaml"))
+            self.assertIn("-c FILE is missing; write -c 'one of mine.yaml'", self.refuses(verb, "one of mine.yaml"))
 
     def test_a_number_that_is_none_names_what_was_expected(self):
         for value in ("x", "-1", "1.5"):

@@ -118,7 +118,7 @@ class AlignWithoutAModel(Program):
         source, target = write("some.src", "a b\n\nb c\n" + "x " * 300 + "\n"), write("some.tgt", "A B\nC\nB C\n" + "y " * 300 + "\n")
         ended = self.ends("align", "--src", source, "--tgt", target, "--symmetrize", "union")
         self.assertEqual([bool(line) for line in ended.stdout.split("\n")], [True, False, True, False, False])
-        self.assertIn("1 pair get an empty line: a side has more than 250 words", ended.stderr)
+        self.assertIn("1 pair gets an empty line: a side has more than 250 words", ended.stderr)
         self.assertIn("warning 4 pairs are few to align words by how often they occur together", ended.stderr)
 
     def test_refuses_what_needs_a_model(self):

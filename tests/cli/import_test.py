@@ -152,6 +152,9 @@ train: {{init_from: {model}, reset: [optimizer, lr, data, best], batch_tokens: 4
             said = self.refuses("translate", "-m", place, text="1\n")
             self.assertIn(what, said)
             self.assertIn(f"expected a checkpoint or a run folder. Make one of it: lacuna import {place} -o DIR", said)
+        os.rename(path("pickled"), path("a model"))
+        self.assertIn(f"lacuna import '{path('a model')}' -o DIR", self.refuses("info", "-m", path("a model")))
+        os.rename(path("a model"), path("pickled"))
         pair = ("--src", path("text"), "--tgt", path("text"))
         for words in (("score", *pair), ("align", *pair), ("analyze", *pair, "-o", path("out")), ("info",),
                       ("quantize", "-o", path("out")), ("export", "--to", "hf", "-o", path("out")), ("serve", "--listen", "127.0.0.1:0"),
