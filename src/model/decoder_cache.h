@@ -1,12 +1,9 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "base/ragged.h"
+#include "config/options.h"
 
 namespace lacuna {
 
@@ -19,7 +16,7 @@ class DecoderCache {
  public:
   virtual ~DecoderCache() = default;
   /// Returns the number N of live hypotheses. At the start there is one for each source sentence, in order.
-  virtual int64_t num_hypotheses() const = 0;
+  int64_t num_hypotheses() const { return std::ssize(sentences()); }
   /// Replaces the hypotheses by those of the next step: number i continues hypothesis parents[i]. A hypothesis may be
   /// continued by none (it ends) or by several.
   virtual void select(const std::vector<int32_t>& parents) = 0;
@@ -32,10 +29,8 @@ class DecoderCache {
   /// Limits the output to the tokens that may translate each source sentence: ascending ids, [sentences]. Without a
   /// call, all of the vocabulary.
   virtual void set_candidates(const std::vector<std::vector<int32_t>>& candidates) = 0;
-  /// Makes each step record the cross-attention weights of one layer; -1 = none (the default).
-  virtual void set_alignment_layer(int layer) = 0;
-  /// Sets the head whose weights are recorded; -1 = their average over all heads (the default).
-  virtual void set_alignment_head(int head) = 0;
+  /// Makes each step record cross-attention weights of this layer and head; none by default.
+  virtual void set_alignment(AlignmentSource source) = 0;
   /// Returns the weights [N][source length] of the last step, if they are recorded.
   virtual const std::vector<std::vector<float>>& alignment() const = 0;
 };

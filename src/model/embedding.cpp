@@ -67,14 +67,10 @@ std::vector<int32_t> positions_of(const RaggedShape& shape) {
 
 Ragged Embedding::forward(const Ragged& tokens, const ForwardContext& context) {
   const Dropout dropout = DropoutSite{stack_, 0, DropoutPlace::kEmbedding}.dropout(dropout_, tokens.shape, context);
-  return tokens.with(look_up(tokens.values, positions_of(*tokens.shape), dropout));
+  return tokens.with(at_positions(tokens.values, positions_of(*tokens.shape), dropout));
 }
 
-Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>& positions) {
-  return look_up(tokens, positions, {});
-}
-
-Tensor Embedding::look_up(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout) {
+Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout) {
   if (at::GradMode::is_enabled()) table_->packed().drop();
   return embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, dropout, zero_id_);
 }

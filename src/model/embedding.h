@@ -76,12 +76,11 @@ class Embedding {
   /// Embeds tokens [T] int64 -> [T, D], each sentence from position 0.
   Ragged forward(const Ragged& tokens, const ForwardContext& context);
   /// Embeds tokens [N] int64, each at its own position -> [N, D].
-  Tensor at_positions(const Tensor& tokens, const std::vector<int32_t>& positions);
+  Tensor at_positions(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout = {});
   /// Does that without gradients on the CPU, with tables of float, and writes to `to` [N, D].
   void at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to);
 
  private:
-  Tensor look_up(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout);
   double scale() const { return std::sqrt(static_cast<double>(table_->weight().size(1))); }
   /// Returns the vectors of all positions up to the last of these.
   Tensor vectors_of(const std::vector<int32_t>& positions);

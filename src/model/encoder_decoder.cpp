@@ -63,10 +63,12 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
 
 std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
   std::vector<MemoryKeys> memory_keys;
-  for (const auto& layer : layers_) memory_keys.push_back(layer->cross_attention->read(memory, {}));
-  auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys));
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
-    cache->buffer(i) = layers_[static_cast<size_t>(i)]->self_attention->new_buffer();
+  std::vector<Tensor> buffers;
+  for (const auto& layer : layers_) {
+    memory_keys.push_back(layer->cross_attention->read(memory, {}));
+    buffers.push_back(layer->self_attention->new_buffer(memory_keys.back().keys_values));
+  }
+  auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys), std::move(buffers));
   cache->set_row_steps(row_steps());
   return cache;
 }
@@ -87,10 +89,9 @@ const float* Decoder::step(SlotCache& cache, const StepKeys& keys, AttentionProb
   ResidualRows stream = stream_of(steps.rows);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const TransformerLayer& layer = *layers_[i];
-    const int index = static_cast<int>(i);
-    layer.self_attention->step(stream.values(), cache.buffer(index), keys, steps.self_numbers[i], steps.rows);
+    layer.self_attention->step(stream.values(), cache.buffer(i), keys, steps.self_numbers[i], steps.rows);
     stream.take();
-    layer.cross_attention->step(stream.values(), cache.memory(index), cache.memory_queries(), *cache.memory_keys(), steps.cross_numbers[i],
+    layer.cross_attention->step(stream.values(), cache.memory(i), cache.memory_queries(), *cache.memory_keys(), steps.cross_numbers[i],
                                 probe, steps.rows);
     stream.take();
     layer.feed_forward->step(stream.values(), steps.rows);
@@ -101,16 +102,16 @@ const float* Decoder::step(SlotCache& cache, const StepKeys& keys, AttentionProb
 
 Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {
   const auto memory_queries = std::make_shared<const RaggedShape>(cache.memory_queries());
-  const auto memory_keys = cache.memory_keys();
-  const StepTensors tensors = {std::make_shared<const RaggedShape>(keys.queries), tensor_of(keys.new_slots, embedded.device())};
-  ResidualStream stream = stream_of({embedded, tensors.queries}, context);
+  const Tensor new_slots = tensor_of(keys.new_slots, embedded.device());
+  ResidualStream stream = stream_of({embedded, std::make_shared<const RaggedShape>(keys.queries)}, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    TransformerLayer& layer = *layers_[static_cast<size_t>(i)];
+    const auto index = static_cast<size_t>(i);
+    TransformerLayer& layer = *layers_[index];
     const ResidualEnd self_end = stream.next_end(site(i, DropoutPlace::kSelfAttention));
-    stream.take(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, tensors, self_end, context));
+    stream.take(layer.self_attention->step(stream.values(), cache.buffer(index), keys, new_slots, self_end, context));
     const NormedRows queries = {{stream.values().values, memory_queries}};
     const ResidualEnd cross_end = stream.next_end(site(i, DropoutPlace::kCrossAttention));
-    stream.take(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, cross_end, context));
+    stream.take(layer.cross_attention->forward(queries, cache.memory(index), cache.memory_keys(), cross_end, context));
     stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kFeedForward)), context));
   }
   return stream.values().values;

@@ -98,7 +98,12 @@ void require_numbers(const Tensor& values) {
   require_probabilities(!values.isnan().any().item<bool>());
 }
 
-void Logits::find_memory() {
+Logits::Logits(const Tensor& rows, std::shared_ptr<const PackedWeight> projection, const Tensor& bias)
+    : rows_(rows),
+      num_rows_(rows.size(0)),
+      columns_(rows.size(1)),
+      projection_(std::move(projection)),
+      bias_(bias.defined() ? bias.detach() : bias) {
   if (!rows_.is_cpu() || rows_.scalar_type() != at::kFloat) return;
   rows_ = rows_.contiguous();
   memory_ = rows_.const_data_ptr<float>();
@@ -152,19 +157,11 @@ void Logits::for_rows(const std::vector<int32_t>* chosen, F f) const {
   }
 }
 
-Logits Logits::only(std::vector<int32_t> rows) const {
-  Logits some = *this;
-  if (chosen_)
-    for (int32_t& row : rows) row = (*chosen_)[static_cast<size_t>(row)];
-  some.chosen_ = std::move(rows);
-  return some;
-}
-
 BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
   std::vector<int32_t> rows(static_cast<size_t>(num_rows()));
   std::iota(rows.begin(), rows.end(), 0);
   BestTokens best;
-  find_best(chosen_ ? *chosen_ : rows, k, asked, best);
+  find_best(rows, k, asked, best);
   return best;
 }
 
@@ -185,10 +182,10 @@ void Logits::find_best(const std::vector<int32_t>& rows, int64_t k, const std::v
   });
 }
 
-Tensor Logits::log_probs() const {
-  Tensor result = at::full({num_rows(), vocab_size()}, kLowest, at::kFloat);
+Tensor Logits::log_probs(const std::vector<int32_t>* rows) const {
+  Tensor result = at::full({rows != nullptr ? std::ssize(*rows) : num_rows(), vocab_size()}, kLowest, at::kFloat);
   float* const to = result.mutable_data_ptr<float>();
-  for_rows([&](size_t i, const Row& row) {
+  for_rows(rows, [&](size_t i, const Row& row) {
     float* const of_row = to + static_cast<int64_t>(i) * vocab_size();
     for (int64_t column = 0; column < row.size; ++column) of_row[row.token(column)] = row.log_prob_at(column);
   });
@@ -197,7 +194,7 @@ Tensor Logits::log_probs() const {
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
   std::vector<float> result(tokens.size());
-  for_rows([&](size_t i, const Row& row) { result[i] = row.log_prob(tokens[i]); });
+  for_rows(nullptr, [&](size_t i, const Row& row) { result[i] = row.log_prob(tokens[i]); });
   return result;
 }
 

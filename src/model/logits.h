@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,17 +32,9 @@ using TokenSet = std::shared_ptr<const std::vector<int32_t>>;
 /// at a time, and logits [N, V] are never stored.
 class Logits {
  public:
-  /// Wraps rows [N, V] of float, before log-softmax.
-  explicit Logits(const Tensor& rows) : rows_(rows), num_rows_(rows.size(0)), columns_(rows.size(1)) { find_memory(); }
-  /// Defines the rows as hidden [N, D] times the projection [V, D], plus the bias [V], which may be undefined.
-  Logits(const Tensor& hidden, std::shared_ptr<const PackedWeight> projection, const Tensor& bias = {})
-      : rows_(hidden),
-        num_rows_(hidden.size(0)),
-        columns_(hidden.size(1)),
-        projection_(std::move(projection)),
-        bias_(bias.defined() ? bias.detach() : bias) {
-    find_memory();
-  }
+  /// Wraps rows [N, V] of float, before log-softmax; with a projection [V, D] and its bias [V], which may be undefined,
+  /// these are hidden rows [N, D] that are multiplied with it.
+  explicit Logits(const Tensor& rows, std::shared_ptr<const PackedWeight> projection = nullptr, const Tensor& bias = {});
   /// Does that for hidden rows in plain memory, which must stay, and a projection that is packed.
   Logits(const float* hidden, int64_t num_rows, std::shared_ptr<const PackedWeight> projection, const Tensor& bias)
       : memory_(hidden), num_rows_(num_rows), columns_(projection->inputs()), projection_(std::move(projection)), bias_(bias) {}
@@ -53,37 +44,29 @@ class Logits {
     tokens_ = std::move(tokens);
     vocab_size_ = vocab_size;
   }
-  int64_t num_rows() const { return chosen_ ? std::ssize(*chosen_) : num_rows_; }
+  int64_t num_rows() const { return num_rows_; }
   int64_t vocab_size() const {
     if (!tokens_.empty()) return vocab_size_;
     return projection_ ? projection_->outputs() : columns_;
   }
-  /// Returns the logits of these rows alone, in this order.
-  Logits only(std::vector<int32_t> rows) const;
   /// Returns the k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible
   /// ones end the row.
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;
   /// Does that for these rows alone; `best` is memory that is used again.
   void find_best(const std::vector<int32_t>& rows, int64_t k, const std::vector<int32_t>& asked, BestTokens& best) const;
-  /// Returns whole rows [N, V] of log-probabilities, for ensembles and sampling.
-  Tensor log_probs() const;
+  /// Returns whole rows [N, V] of log-probabilities, for ensembles and sampling: these, or all (null).
+  Tensor log_probs(const std::vector<int32_t>* rows = nullptr) const;
   /// Returns the log-probability of one chosen token of each row.
   std::vector<float> of(const std::vector<int32_t>& tokens) const;
 
  private:
-  void find_memory();
   template <class F>
   void for_rows(const std::vector<int32_t>* chosen, F f) const;
-  template <class F>
-  void for_rows(F f) const {
-    for_rows(chosen_ ? &*chosen_ : nullptr, f);
-  }
   const float* rows_in_memory(const std::vector<int32_t>* chosen, int64_t first, int64_t count) const;
 
   Tensor rows_;                    // undefined = they are in memory of somebody else
   const float* memory_ = nullptr;  // where they are; null = on a GPU, or not of float
   int64_t num_rows_, columns_;
-  std::optional<std::vector<int32_t>> chosen_;      // of the rows; none = all
   std::shared_ptr<const PackedWeight> projection_;  // null = the rows are logits
   Tensor bias_;                                     // of the projection; undefined = none
   std::vector<TokenSet> tokens_;                    // [N], or none: all

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "attention/alignment_guide.h"
-#include "attention/cpu/step.h"
 #include "attention/registry.h"
 #include "attention/regularizer.h"
 #include "kernels/parallel.h"
@@ -108,25 +107,18 @@ std::optional<std::vector<float>> MultiHeadAttention::numbers_of_steps() const {
   return std::vector<float>(numbers.const_data_ptr<float>(), numbers.const_data_ptr<float>() + numbers.numel());
 }
 
-void MultiHeadAttention::step_output(const StepInputs& inputs, const std::vector<float>& numbers, StepRows& rows) const {
+void MultiHeadAttention::step_output(StepCall call, const std::vector<float>& numbers, StepRows& rows) const {
   const int64_t d_head = d_model_ / num_heads_;
-  run_step(
-      {.type = place_.choice.type.get(),
-       .scale = 1 / std::sqrt(static_cast<double>(d_head)),
-       .causal = inputs.is_causal,
-       .d_head = d_head,
-       .heads = {.count = static_cast<int>(num_heads_), .q = d_head, .k = d_head, .v = d_head, .numbers = std::ssize(numbers) / num_heads_},
-       .q = inputs.q,
-       .k = inputs.k,
-       .v = inputs.v,
-       .numbers = {numbers.empty() ? nullptr : numbers.data(), 0},
-       .context = rows.narrow,
-       .queries = inputs.queries,
-       .first_position = inputs.first_position,
-       .keys = inputs.keys,
-       .probe = inputs.probe != nullptr && inputs.probe->wants(place_.layer, place_.site) ? inputs.probe : nullptr,
-       .layer = place_.layer,
-       .site = place_.site});
+  call.type = place_.choice.type.get();
+  call.scale = 1 / std::sqrt(static_cast<double>(d_head));
+  call.d_head = d_head;
+  call.heads = {.count = static_cast<int>(num_heads_), .q = d_head, .k = d_head, .v = d_head, .numbers = std::ssize(numbers) / num_heads_};
+  call.numbers = {numbers.empty() ? nullptr : numbers.data(), 0};
+  call.context = rows.narrow;
+  if (call.probe != nullptr && !call.probe->wants(place_.layer, place_.site)) call.probe = nullptr;
+  call.layer = place_.layer;
+  call.site = place_.site;
+  run_step(call);
   output_->without_gradients(norm_->of_rows(rows.narrow, rows.count, rows.wide), rows.count, rows.output);
 }
 
@@ -154,34 +146,45 @@ ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end,
   return output_of(call, x.values, mask_keys(x.values, context), end, context);
 }
 
-ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const StepTensors& tensors,
+Tensor SelfAttention::new_buffer(const Tensor& like) const {
+  return at::empty({0, calibrated_ ? 3 : 2, num_heads_, d_model_ / num_heads_}, like.options());
+}
+
+ResidualNorm SelfAttention::step(const NormedRows& x, const Tensor& buffer, const StepKeys& keys, const Tensor& new_slots,
                                  const ResidualEnd& end, const ForwardContext& context) {
+  AttentionCall call = new_call(x, context);
   const Tensor rows = qkv_->forward(x, context);
-  const Tensor qkv = (rotary_ ? rotary_->turned(rows, keys.positions) : rows).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
-  buffer.keys_values.narrow(1, 0, 2).index_copy_(0, tensors.new_slots, qkv.narrow(1, 1, 2));
-  if (calibrated_) buffer.keys_values.select(1, 2).index_copy_(0, tensors.new_slots, mask_keys(x, context));
-  AttentionCall call = new_call({x, tensors.queries}, context);
+  const Tensor qkv = (rotary_ ? rotary_->turned(rows, keys.positions) : rows).view({-1, 3, num_heads_, d_model_ / num_heads_});
+  buffer.narrow(1, 0, 2).index_copy_(0, new_slots, qkv.narrow(1, 1, 2));
+  if (calibrated_) buffer.select(1, 2).index_copy_(0, new_slots, mask_keys(x.values, context));
   call.q = qkv.select(1, 0);
-  call.k = buffer.keys_values.select(1, 0);
-  call.v = buffer.keys_values.select(1, 1);
+  call.k = buffer.select(1, 0);
+  call.v = buffer.select(1, 1);
   call.keys = keys.keys;
   call.first_position = keys.positions;
   call.causal = is_causal_;
-  return output_of(call, x, calibrated_ ? buffer.keys_values.select(1, 2) : Tensor(), end, context);
+  return output_of(call, x.values, calibrated_ ? buffer.select(1, 2) : Tensor(), end, context);
 }
 
-void SelfAttention::step(const float* x, const SlotBuffer& buffer, const StepKeys& keys, const std::vector<float>& numbers,
+void SelfAttention::step(const float* x, const Tensor& buffer, const StepKeys& keys, const std::vector<float>& numbers,
                          StepRows& rows) const {
   constexpr int64_t kRowsToShare = 64;  // between threads
   const int64_t row = 3 * d_model_, slot = 2 * d_model_;
-  float *const qkv = rows.wide, *const slots = buffer.keys_values.mutable_data_ptr<float>();
+  float *const qkv = rows.wide, *const slots = buffer.mutable_data_ptr<float>();
   qkv_->without_gradients(x, rows.count, qkv);
   if (rotary_) rotary_->turn(qkv, num_heads_, keys.positions);
   for_parts(rows.count, kRowsToShare, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::copy_n(qkv + i * row + d_model_, slot, slots + keys.new_slots[static_cast<size_t>(i)] * slot);
   });
-  step_output({{qkv, row}, {slots, slot}, {slots + d_model_, slot}, keys.queries, keys.positions, *keys.keys, is_causal_}, numbers, rows);
+  step_output({.causal = is_causal_,
+               .q = {qkv, row},
+               .k = {slots, slot},
+               .v = {slots + d_model_, slot},
+               .queries = keys.queries,
+               .first_position = keys.positions,
+               .keys = *keys.keys},
+              numbers, rows);
 }
 
 CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
@@ -211,8 +214,14 @@ void CrossAttention::step(const float* x, const MemoryKeys& memory, const std::v
   const int64_t row = 2 * d_model_;
   const float* const keys_values = memory.keys_values.const_data_ptr<float>();
   query_->without_gradients(x, rows.count, rows.wide);
-  step_output({{rows.wide, d_model_}, {keys_values, row}, {keys_values + d_model_, row}, queries, kFromZero, keys, false, probe}, numbers,
-              rows);
+  step_output({.q = {rows.wide, d_model_},
+               .k = {keys_values, row},
+               .v = {keys_values + d_model_, row},
+               .queries = queries,
+               .first_position = kFromZero,
+               .keys = keys,
+               .probe = probe},
+              numbers, rows);
 }
 
 }  // namespace lacuna

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "attention/cpu/task.h"
+#include "attention/cpu/step.h"
 #include "attention/norms/norm.h"
 #include "attention/rows/row_numbers.h"
 #include "base/ragged.h"
@@ -50,17 +50,9 @@ class MultiHeadAttention : public torch::nn::Module {
   /// the output (Tq, D) to the residual stream at `end`.
   ResidualNorm output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
                          const ForwardContext& context);
-  /// Attention in a step on plain memory: `q`, `k` and `v` begin with the first head.
-  struct StepInputs {
-    core::Rows<const float> q, k, v;
-    const std::vector<int32_t>& queries;  // [B + 1]: the first of each sentence, and how many there are
-    const std::vector<int32_t>& first_position;
-    const KeyRange& keys;
-    bool is_causal;
-    AttentionProbe* probe = nullptr;
-  };
-  /// Writes what output_of() adds to the residual stream to rows.output. The queries may be in rows.wide.
-  void step_output(const StepInputs& inputs, const std::vector<float>& numbers, StepRows& rows) const;
+  /// Writes what output_of() adds to the residual stream to rows.output, for a call that says which queries see which
+  /// keys. The queries may be in rows.wide.
+  void step_output(StepCall call, const std::vector<float>& numbers, StepRows& rows) const;
 
   int64_t d_model_, num_heads_;
   std::shared_ptr<CalibratedAttention> calibrated_;  // null for all other types
@@ -75,25 +67,12 @@ class MultiHeadAttention : public torch::nn::Module {
   std::shared_ptr<Linear> output_;
 };
 
-/// Keys and values [slots, parts, H, d] of tokens decoded so far, one row for each slot; the third part is the mask model's
-/// keys, where there is one.
-struct SlotBuffer {
-  Tensor keys_values;
-  int64_t parts = 2;
-};
-
 /// The slots that each of N hypotheses sees in one decoding step, the slot of its newest token last.
 struct StepKeys {
   std::vector<int32_t> queries;          // [N + 1] 0, 1, ...: each hypothesis is a sentence of one query
   std::shared_ptr<const KeyRange> keys;  // N ranges of slots
   std::vector<int32_t> positions;        // [N] of the newest tokens
   std::vector<int64_t> new_slots;        // [N]
-};
-
-/// The same as tensors.
-struct StepTensors {
-  RaggedShapePtr queries;
-  Tensor new_slots;
 };
 
 /// Self-attention: queries, keys and values are computed from the same rows in one product: parameters qkv.weight [3D,
@@ -103,13 +82,15 @@ class SelfAttention : public MultiHeadAttention {
   SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
   /// x (T, D) -> (T, D), added to the residual stream at `end`; a decoder's token sees itself and those before it.
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
-  /// Attends for x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
-  ResidualNorm step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const StepTensors& tensors, const ResidualEnd& end,
+  /// Attends for x (N, D), sentences of one query: the newest token of each hypothesis. Writes their keys and values into
+  /// `new_slots` [N] of the buffer.
+  ResidualNorm step(const NormedRows& x, const Tensor& buffer, const StepKeys& keys, const Tensor& new_slots, const ResidualEnd& end,
                     const ForwardContext& context);
   /// Does that on plain memory: writes to rows.output.
-  void step(const float* x, const SlotBuffer& buffer, const StepKeys& keys, const std::vector<float>& numbers, StepRows& rows) const;
-  /// Returns an empty buffer for `step`.
-  SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = calibrated_ ? 3 : 2}; }
+  void step(const float* x, const Tensor& buffer, const StepKeys& keys, const std::vector<float>& numbers, StepRows& rows) const;
+  /// Returns a buffer of no slots: keys and values [slots, parts, H, d] of tokens decoded so far, in the type of `like`.
+  /// The third part is the mask model's keys, where there is one.
+  Tensor new_buffer(const Tensor& like) const;
 
  private:
   bool is_causal_;

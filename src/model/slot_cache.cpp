@@ -9,10 +9,10 @@
 
 namespace lacuna {
 
-SlotCache::SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory)
+SlotCache::SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory, std::vector<Tensor> buffers)
     : sources_(std::move(sources)),
       memory_(std::move(memory)),
-      buffers_(memory_.size()),
+      buffers_(std::move(buffers)),
       sentences_(static_cast<size_t>(sources_->num_sentences())) {
   std::iota(sentences_.begin(), sentences_.end(), 0);
   keys_->begin.assign(sentences_.size(), 0);
@@ -50,37 +50,24 @@ void SlotCache::select(const std::vector<int32_t>& parents) {
   }
   std::swap(*keys_, selected_);
   std::swap(sentences_, selected_sentences_);
-  in_use_.assign(static_cast<size_t>(capacity_), 0);
+  std::fill(in_use_.begin(), in_use_.end(), 0);
   for (const int32_t slot : keys_->slots) in_use_[static_cast<size_t>(slot)] = 1;
-  free_.clear();
-  for (int64_t slot = capacity_; slot-- > 0;)
-    if (in_use_[static_cast<size_t>(slot)] == 0) free_.push_back(static_cast<int32_t>(slot));
   sentences_changed();
 }
 
 void SlotCache::join(DecoderCache& fresh) {
   auto& other = dynamic_cast<SlotCache&>(fresh);
-  if (other.capacity_ > 0) throw std::logic_error("a cache that joins another has not been stepped yet");
+  if (other.capacity() > 0) throw std::logic_error("a cache that joins another has not been stepped yet");
   std::vector<int32_t> kept = sentences_;
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  std::vector<int32_t> lengths;
-  std::vector<std::pair<int64_t, int64_t>> rows;  // first and how many, of sentences that stood side by side together
+  std::vector<int32_t> lengths, rows;
   for (const int32_t sentence : kept) {
-    const int64_t begin = sources_->begin(sentence);
     lengths.push_back(sources_->length(sentence));
-    if (!rows.empty() && rows.back().first + rows.back().second == begin) {
-      rows.back().second += lengths.back();
-    } else {
-      rows.emplace_back(begin, lengths.back());
-    }
+    for (int32_t i = 0; i < lengths.back(); ++i) rows.push_back(sources_->begin(sentence) + i);
   }
+  const Tensor kept_rows = tensor_of(rows, memory_.front().keys_values.device());
   const auto joined = [&](const Tensor& here, const Tensor& there) {
-    if (!here.defined()) return Tensor();
-    std::vector<Tensor> parts;
-    parts.reserve(rows.size() + 1);
-    for (const auto& [first, count] : rows) parts.push_back(here.narrow(0, first, count));
-    parts.push_back(there);
-    return at::cat(parts);
+    return here.defined() ? at::cat({here.index_select(0, kept_rows), there}) : Tensor();
   };
   for (size_t layer = 0; layer < memory_.size(); ++layer) {
     const MemoryKeys& added = other.memory_[layer];
@@ -102,14 +89,17 @@ void SlotCache::join(DecoderCache& fresh) {
   sentences_changed();
 }
 
-const StepKeys& SlotCache::append(int64_t num_heads, int64_t d_head) {
+const StepKeys& SlotCache::append() {
   const auto count = sentences_.size();
-  while (free_.size() < count) grow(num_heads, d_head);
   step_.queries.resize(count + 1);
   std::iota(step_.queries.begin(), step_.queries.end(), 0);
   step_.positions = keys_->count;
-  step_.new_slots.assign(free_.rbegin(), free_.rbegin() + static_cast<std::ptrdiff_t>(count));
-  free_.resize(free_.size() - count);
+  step_.new_slots.clear();
+  for (size_t slot = 0; step_.new_slots.size() < count; ++slot) {  // the lowest are taken first
+    if (slot == in_use_.size()) grow();
+    if (in_use_[slot] == 0) step_.new_slots.push_back(static_cast<int64_t>(slot));
+    in_use_[slot] = 1;
+  }
   std::vector<int32_t>& slots = keys_->slots;
   slots.resize(slots.size() + count);
   for (size_t i = count; i-- > 0;) {  // the last first: each range moves behind those before it, which grow too
@@ -121,21 +111,18 @@ const StepKeys& SlotCache::append(int64_t num_heads, int64_t d_head) {
   return step_;
 }
 
-void SlotCache::grow(int64_t num_heads, int64_t d_head) {
-  const int64_t capacity = std::max<int64_t>({2 * capacity_, 16 * num_hypotheses(), 64});
-  for (SlotBuffer& buffer : buffers_) {
-    const Tensor larger = at::empty({capacity, buffer.parts, num_heads, d_head}, memory_[0].keys_values.options());
-    if (capacity_ > 0) larger.narrow(0, 0, capacity_).copy_(buffer.keys_values);
-    buffer.keys_values = larger;
+void SlotCache::grow() {
+  const auto capacity = std::max({2 * in_use_.size(), 16 * sentences_.size(), size_t{64}});
+  for (Tensor& buffer : buffers_) {
+    std::vector<int64_t> sizes = buffer.sizes().vec();
+    sizes.front() = static_cast<int64_t>(capacity);
+    const Tensor larger = at::empty(sizes, buffer.options());
+    larger.narrow(0, 0, buffer.size(0)).copy_(buffer);
+    buffer = larger;
   }
-  std::vector<int32_t> added(static_cast<size_t>(capacity - capacity_));
-  std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(capacity_));  // the lowest is taken first
-  free_.insert(free_.begin(), added.begin(), added.end());
-  constexpr int64_t kNamedBy = 4;  // hypotheses that share a slot; more make the lists grow, too
-  for (KeyRange* keys : {keys_.get(), &selected_}) keys->slots.reserve(static_cast<size_t>(kNamedBy * capacity));
-  free_.reserve(static_cast<size_t>(capacity));
-  in_use_.reserve(static_cast<size_t>(capacity));
-  capacity_ = capacity;
+  in_use_.resize(capacity, 0);
+  constexpr size_t kNamedBy = 4;  // hypotheses that share a slot; more make the lists grow, too
+  for (KeyRange* keys : {keys_.get(), &selected_}) keys->slots.reserve(kNamedBy * capacity);
 }
 
 }  // namespace lacuna

@@ -12,30 +12,29 @@ namespace lacuna {
 /// The Transformer's decoder cache: for each layer a buffer of slots and the source's keys and values.
 class SlotCache : public DecoderCache {
  public:
-  /// memory [layers]: keys and values of the source's tokens.
-  SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory);
+  /// memory [layers]: keys and values of the source's tokens. `buffers` [layers]: without slots yet.
+  SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory, std::vector<Tensor> buffers);
 
-  int64_t num_hypotheses() const override { return static_cast<int64_t>(sentences_.size()); }
   void select(const std::vector<int32_t>& parents) override;
   void join(DecoderCache& fresh) override;
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
     shortlisted_ = std::make_unique<ShortlistedProjection>(candidates);
   }
-  void set_alignment_layer(int layer) override { alignment_layer_ = layer; }
-  void set_alignment_head(int head) override { alignment_head_ = head; }
+  void set_alignment(AlignmentSource source) override { alignment_source_ = source; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
   /// Appends a slot to every hypothesis, and returns what the step attends to, until the next call that changes the
-  /// cache. `num_heads` and `d_head` are those of the buffers.
-  const StepKeys& append(int64_t num_heads, int64_t d_head);
+  /// cache.
+  const StepKeys& append();
   /// Returns the borders [B + 1] between the hypotheses of one sentence and the next: these are queries of one sentence
   /// and see the same rows of `memory`.
   const std::vector<int32_t>& memory_queries() const { return memory_queries_; }
   /// Returns the rows of `memory` that each sentence of memory_queries() sees.
   std::shared_ptr<const KeyRange> memory_keys() const { return memory_keys_; }
-  SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
-  const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
+  /// Returns the keys and values of a layer's slots: see SelfAttention::new_buffer.
+  const Tensor& buffer(size_t layer) const { return buffers_[layer]; }
+  const MemoryKeys& memory(size_t layer) const { return memory_[layer]; }
   /// The memory of steps that run on rows, with the learned numbers of each layer's attention (numbers_of_steps).
   struct RowSteps {
     std::vector<std::vector<float>> self_numbers, cross_numbers;  // [layers]
@@ -44,34 +43,31 @@ class SlotCache : public DecoderCache {
   /// Null where steps run on tensors.
   RowSteps* row_steps() const { return row_steps_.get(); }
   void set_row_steps(std::unique_ptr<RowSteps> steps) { row_steps_ = std::move(steps); }
-  int alignment_layer() const { return alignment_layer_; }
-  int alignment_head() const { return alignment_head_; }
-  void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
+  AlignmentSource alignment_source() const { return alignment_source_; }
+  void record_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
   /// Returns the projection to the sentences' candidates; null where there are none.
   ShortlistedProjection* shortlisted() const { return shortlisted_.get(); }
   /// Returns the number of slots, in use or free.
-  int64_t capacity() const { return capacity_; }
+  int64_t capacity() const { return std::ssize(in_use_); }
 
  private:
   void sentences_changed();
-  void grow(int64_t num_heads, int64_t d_head);
+  void grow();
 
   RaggedShapePtr sources_;
   std::vector<MemoryKeys> memory_;
-  std::vector<SlotBuffer> buffers_;
+  std::vector<Tensor> buffers_;
   std::shared_ptr<KeyRange> keys_ = std::make_shared<KeyRange>();  // the slots of each hypothesis, oldest first
   StepKeys step_;
   std::vector<int32_t> sentences_;       // of each hypothesis
   std::vector<int32_t> memory_queries_;  // see there
   std::shared_ptr<KeyRange> memory_keys_ = std::make_shared<KeyRange>();
-  std::vector<int32_t> free_;    // slots of no hypothesis
-  std::vector<uint8_t> in_use_;  // [capacity]
+  std::vector<uint8_t> in_use_;  // [capacity] 1 = a hypothesis names the slot
   KeyRange selected_;            // this and the next: memory of select()
   std::vector<int32_t> selected_sentences_;
-  int64_t capacity_ = 0;
   std::unique_ptr<ShortlistedProjection> shortlisted_;
   std::unique_ptr<RowSteps> row_steps_;
-  int alignment_layer_ = -1, alignment_head_ = -1;
+  AlignmentSource alignment_source_;
   std::vector<std::vector<float>> alignment_;
 };
 

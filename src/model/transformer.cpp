@@ -60,22 +60,16 @@ class AlignmentProbe : public AttentionProbe {
       row[position] = weights[j];
     }
   }
-  /// Returns the weights [N][source length], averaged over heads.
-  std::vector<std::vector<float>> mean_over_heads() const {
-    const auto heads = static_cast<size_t>(num_heads_);
-    std::vector<std::vector<float>> means(weights_.size() / heads);
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      std::vector<float>& mean = means[i / heads];
-      mean.resize(std::max(mean.size(), weights_[i].size()), 0);
-      for (size_t j = 0; j < weights_[i].size(); ++j) mean[j] += weights_[i][j] / static_cast<float>(num_heads_);
-    }
-    return means;
-  }
-  /// Returns the weights [N][source length] of one head.
+  /// Returns the weights [N][source length] of a head; -1 = averaged over all heads.
   std::vector<std::vector<float>> of_head(int head) const {
-    std::vector<std::vector<float>> rows;
-    rows.reserve(weights_.size() / static_cast<size_t>(num_heads_));
-    for (auto i = static_cast<size_t>(head); i < weights_.size(); i += static_cast<size_t>(num_heads_)) rows.push_back(weights_[i]);
+    const auto heads = static_cast<size_t>(num_heads_);
+    const size_t averaged = head < 0 ? heads : 1;
+    std::vector<std::vector<float>> rows(weights_.size() / heads);
+    for (auto i = static_cast<size_t>(std::max(head, 0)); i < weights_.size(); i += heads / averaged) {
+      std::vector<float>& row = rows[i / heads];
+      row.resize(std::max(row.size(), weights_[i].size()), 0);
+      for (size_t j = 0; j < weights_[i].size(); ++j) row[j] += weights_[i][j] / static_cast<float>(averaged);
+    }
     return rows;
   }
 
@@ -254,15 +248,15 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   auto& slots = dynamic_cast<SlotCache&>(cache);
   if (static_cast<int64_t>(tokens.size()) != slots.num_hypotheses())
     throw ShapeError(std::to_string(tokens.size()) + " tokens for " + std::to_string(slots.num_hypotheses()) + " hypotheses");
-  const ModelOptions& options = parts_->options;
+  const AlignmentSource aligned = slots.alignment_source();
   std::optional<AlignmentProbe> probe;
-  if (slots.alignment_layer() >= 0) probe.emplace(slots.alignment_layer(), options.num_heads, slots.memory_queries());
+  if (aligned.layer >= 0) probe.emplace(aligned.layer, parts_->options.num_heads, slots.memory_queries());
   ForwardContext context = at_step({});
   context.probe = probe ? &*probe : nullptr;
-  const StepKeys& keys = slots.append(options.num_heads, options.d_model / options.num_heads);
+  const StepKeys& keys = slots.append();
   Logits logits = slots.row_steps() != nullptr ? parts_->step_on_rows(tokens, slots, keys, context.probe)
                                                : parts_->step_on_tensors(tokens, slots, keys, context);
-  if (probe) slots.set_alignment(slots.alignment_head() < 0 ? probe->mean_over_heads() : probe->of_head(slots.alignment_head()));
+  if (probe) slots.record_alignment(probe->of_head(aligned.head));
   return logits;
 }
 

@@ -349,8 +349,7 @@ std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchIn
     if (settings.shortlist) candidates.push_back(settings.shortlist->candidates(input.src, input.prefix));
   }
   auto cache = model.start(sources);
-  cache->set_alignment_layer(settings.alignment_layer);
-  cache->set_alignment_head(settings.alignment_head);
+  cache->set_alignment({settings.alignment_layer, settings.alignment_head});
   if (settings.shortlist) cache->set_candidates(candidates);
   return cache;
 }
@@ -373,7 +372,7 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
     stop_if_interrupted("translating");
     if (settings.look) settings.look();
     const bool is_aligned = settings.alignment_layer >= 0 && beams.are_aligned();
-    cache->set_alignment_layer(is_aligned ? settings.alignment_layer : -1);
+    cache->set_alignment({is_aligned ? settings.alignment_layer : -1, settings.alignment_head});
     const Logits logits = model.step(beams.last_tokens(), *cache);
     cache->select(beams.extend(beams.candidates(logits), is_aligned ? cache->alignment() : no_alignment));
   }

@@ -16,7 +16,6 @@ class EnsembleCache : public DecoderCache {
   explicit EnsembleCache(std::vector<std::unique_ptr<DecoderCache>> members) : members_(std::move(members)) {}
 
   DecoderCache& member(size_t model) { return *members_[model]; }
-  int64_t num_hypotheses() const override { return members_.front()->num_hypotheses(); }
   void select(const std::vector<int32_t>& parents) override {
     for (const auto& member : members_) member->select(parents);
   }
@@ -28,11 +27,8 @@ class EnsembleCache : public DecoderCache {
   void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
     for (const auto& member : members_) member->set_candidates(candidates);
   }
-  void set_alignment_layer(int layer) override {
-    for (const auto& member : members_) member->set_alignment_layer(layer);
-  }
-  void set_alignment_head(int head) override {
-    for (const auto& member : members_) member->set_alignment_head(head);
+  void set_alignment(AlignmentSource source) override {
+    for (const auto& member : members_) member->set_alignment(source);
   }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 

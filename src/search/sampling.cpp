@@ -127,7 +127,7 @@ class Sampler {
   static Tensor log_probs_from(const Logits& logits, size_t first) {
     std::vector<int32_t> rows(std::min(kRowsAtATime, static_cast<size_t>(logits.num_rows()) - first));
     std::iota(rows.begin(), rows.end(), static_cast<int32_t>(first));
-    return logits.only(rows).log_probs().contiguous();
+    return logits.log_probs(&rows);
   }
 
   std::vector<int32_t> extend(const Logits& logits, const std::vector<std::vector<float>>& alignment) {

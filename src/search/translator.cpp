@@ -167,15 +167,12 @@ void Translator::complete(const TranslationInput& line, const SearchInput& input
     if (result.translations.emplace_back(); is_guarded) result.translations.front().guard = GuardVerdict();
     return;
   }
-  const auto add_to = [&](std::vector<Translation>& translations, const std::vector<Hypothesis>& hypotheses) {
-    translations.reserve(hypotheses.size());
-    for (const Hypothesis& hypothesis : hypotheses) translations.push_back(finished(hypothesis, line, input));
-  };
-  add_to(result.translations, found);
+  result.translations.reserve(found.size());
+  for (const Hypothesis& hypothesis : found) result.translations.push_back(finished(hypothesis, line, input));
   if (settings_.options.guard != Guard::kRetry || !is_to_be_searched_again(result)) return;
-  std::vector<Translation> others;
-  add_to(others, search(*model_, {without_repetitions(input)}, without_repetitions()).front());
-  keep_less_risky(result, std::move(others));
+  std::vector<TranslatedLine> results = {std::move(result)};
+  search_again({{line}, {input}, {0}}, results);
+  result = std::move(results.front());
 }
 
 /// Searches for the translations of the lines of `order`. Each thread has its own batch and refills it from a

@@ -182,7 +182,7 @@ TEST_P(Decoding, GivesTheMeanOverHeadsOfTheLayersWeightsAsItsAlignment) {
   }
   for (const int layer : {0, 1}) {
     const auto cache = model_->start(ragged_of(some_sources()));
-    cache->set_alignment_layer(layer);
+    cache->set_alignment({.layer = layer});
     std::vector<int32_t> last(3, kBos);
     for (int64_t query = 0; query < 3; ++query) {
       model_->step(last, *cache);

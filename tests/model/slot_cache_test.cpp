@@ -7,7 +7,7 @@ namespace {
 
 SlotCache cache_of(const std::vector<int32_t>& lengths) {
   const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
-  return SlotCache(shape, {{.keys_values = at::zeros({shape->num_tokens(), 8}), .mask_keys = {}}});
+  return SlotCache(shape, {{.keys_values = at::zeros({shape->num_tokens(), 8}), .mask_keys = {}}}, {at::empty({0, 2, 2, 2})});
 }
 
 TEST(SlotCache, BeginsWithOneHypothesisForEachSentence) {
@@ -16,9 +16,9 @@ TEST(SlotCache, BeginsWithOneHypothesisForEachSentence) {
 
 TEST(SlotCache, SharesTheSlotsOfACommonPast) {
   SlotCache cache = cache_of({3});
-  const int32_t first = cache.append(2, 2).keys->slots[0];
+  const int32_t first = cache.append().keys->slots[0];
   cache.select({0, 0});
-  const StepKeys keys = cache.append(2, 2);
+  const StepKeys keys = cache.append();
   ASSERT_EQ(keys.keys->slots.size(), 4u);
   EXPECT_EQ(keys.keys->slots[0], first);
   EXPECT_EQ(keys.keys->slots[2], first);
@@ -28,22 +28,22 @@ TEST(SlotCache, SharesTheSlotsOfACommonPast) {
 
 TEST(SlotCache, UsesFreeSlotsAgain) {
   SlotCache cache = cache_of({3, 3, 3, 3});
-  cache.append(2, 2);
+  cache.append();
   const int64_t capacity = cache.capacity();  // 64
   for (int i = 0; i < 50; ++i) {
     cache.select({0, 0, 0, 0});  // the others' newest tokens are forgotten: 51 + 3 slots are in use in the end, 204 were given
-    cache.append(2, 2);
+    cache.append();
   }
   EXPECT_EQ(cache.capacity(), capacity);
 }
 
 TEST(SlotCache, KeepsWhatIsInTheBufferWhenItGrows) {
   SlotCache cache = cache_of({3});
-  const StepKeys first = cache.append(2, 2);
-  cache.buffer(0).keys_values[first.new_slots[0]].fill_(5);
+  const StepKeys first = cache.append();
+  cache.buffer(0)[first.new_slots[0]].fill_(5);
   const int64_t capacity = cache.capacity();
-  while (cache.capacity() == capacity) cache.append(2, 2);
-  EXPECT_EQ(cache.buffer(0).keys_values[first.new_slots[0]].min().item<float>(), 5);
+  while (cache.capacity() == capacity) cache.append();
+  EXPECT_EQ(cache.buffer(0)[first.new_slots[0]].min().item<float>(), 5);
 }
 
 TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
@@ -56,12 +56,12 @@ TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
 SlotCache counting_cache(const std::vector<int32_t>& lengths, float first) {
   const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
   const Tensor rows = (at::arange(shape->num_tokens()) + first).view({-1, 1}).to(at::kFloat).expand({-1, 8}).contiguous();
-  return SlotCache(shape, {{.keys_values = rows, .mask_keys = rows.narrow(1, 0, 4) + 100}});
+  return SlotCache(shape, {{.keys_values = rows, .mask_keys = rows.narrow(1, 0, 4) + 100}}, {at::empty({0, 3, 2, 2})});
 }
 
 TEST(SlotCache, JoinsAnotherBehindWhatIsLeft) {
   SlotCache cache = counting_cache({2, 1, 3}, 0);
-  cache.append(2, 2);
+  cache.append();
   cache.select({0, 0, 2});
   SlotCache fresh = counting_cache({1, 2}, 10);
   cache.join(fresh);
@@ -72,12 +72,12 @@ TEST(SlotCache, JoinsAnotherBehindWhatIsLeft) {
   const Tensor expected = at::tensor({0, 1, 3, 4, 5, 10, 11, 12}, at::kFloat);
   EXPECT_TRUE(cache.memory(0).keys_values.select(1, 0).equal(expected));
   EXPECT_TRUE(cache.memory(0).mask_keys.select(1, 0).equal(expected + 100));
-  EXPECT_EQ(cache.append(2, 2).positions, (std::vector<int32_t>{1, 1, 1, 0, 0}));
+  EXPECT_EQ(cache.append().positions, (std::vector<int32_t>{1, 1, 1, 0, 0}));
 }
 
 TEST(SlotCache, DoesNotJoinOneThatHasBeenStepped) {
   SlotCache cache = cache_of({2}), stepped = cache_of({2});
-  stepped.append(2, 2);
+  stepped.append();
   EXPECT_THROW(cache.join(stepped), std::logic_error);
 }
 

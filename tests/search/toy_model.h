@@ -26,7 +26,6 @@ class ToyCache : public DecoderCache {
   explicit ToyCache(const std::vector<Tokens>& sources) : sources_(sources), histories_(sources.size()) {
     for (size_t s = 0; s < sources.size(); ++s) sentences_.push_back(static_cast<int32_t>(s));
   }
-  int64_t num_hypotheses() const override { return static_cast<int64_t>(histories_.size()); }
   void select(const std::vector<int32_t>& parents) override {
     std::vector<Tokens> histories;
     std::vector<int32_t> sentences;
@@ -46,8 +45,7 @@ class ToyCache : public DecoderCache {
   }
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>&) override {}
-  void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
-  void set_alignment_head(int) override {}
+  void set_alignment(AlignmentSource source) override { is_aligned_ = source.layer >= 0; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
   /// Appends the last tokens; returns the logits [N * V] of the next.
