@@ -5,15 +5,16 @@
 // FAULTS_FOLDER   the folder; absolute, without links
 // FAULTS_LOG      gets a line for each operation: its number, its name, the file as seen from the folder, "fails" if it is made to. Numbers
 //                 are counted over all processes of the program. A line with number 0 says what has been renamed
-// FAULTS_COUNTER  a file of eight zero bytes, which the processes count in
-// FAULTS_AT       the number of the operation that fails; 0 or none: no one
-// FAULTS_EACH     in place of a number: operations by name, between commas. Each of them fails once, not where it is tried again
+// FAULTS_COUNTER  a file of 24 zero bytes, which the processes count in
+// FAULTS_AT       the operation that fails: its name, tab, its file as a pattern of fnmatch, tab, how often it has come there; none: no one
+// FAULTS_EACH     in place of that one: operations by name, between commas. Each of them fails once, not where it is tried again
 // FAULTS_KIND     how it fails: see kKinds
 
 #include "faults.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,13 +70,26 @@ enum class Needs { kNothing, kRoom, kChange };
 /// How an operation is to go.
 enum class Way { kOn, kFail, kHalf, kTorn };
 
+/// What all processes of the program count.
+struct Counters {
+  std::atomic<long> operations = 0;
+  std::atomic<long> times = 0;  // the operation of the settings has come to its file
+  std::atomic<long> at = 0;     // the number of the one that failed
+};
+
+/// The operation that is to fail.
+struct Place {
+  std::string name, pattern;
+  long time = 0;
+};
+
 struct Settings {
   const Kind* kind = nullptr;
   const char* folder = nullptr;
   size_t folder_length = 0;
   int log = -1;
-  std::atomic<long>* counter = nullptr;  // null in other programs, and until the library is ready
-  long at = 0;
+  Counters* counters = nullptr;  // null in other programs, and until the library is ready
+  const Place* place = nullptr;
   const char* each = nullptr;
 };
 Settings settings;
@@ -172,16 +186,21 @@ bool is_one_of_each(const char* name, const char* path) {
 /// True if the operation is to fail.
 bool is_to_fail(long number, const char* name, const char* path, Needs needs) {
   if (settings.each != nullptr) return is_one_of_each(name, path);
-  if (settings.at == 0 || number < settings.at) return false;
-  if (settings.kind->effect != Effect::kErrorEver) return number == settings.at;
+  const Place* const place = settings.place;
+  if (place == nullptr) return false;
+  if (place->name == name && fnmatch(place->pattern.c_str(), path, FNM_PATHNAME) == 0 && ++settings.counters->times == place->time)
+    settings.counters->at = number;
+  const long at = settings.counters->at;
+  if (at == 0 || number < at) return false;
+  if (settings.kind->effect != Effect::kErrorEver) return number == at;
   return needs == Needs::kRoom || (settings.kind->error != ENOSPC && needs == Needs::kChange);
 }
 
 /// Counts an operation on `path` (seen from the folder) and says how it goes. Sets errno where it fails.
 Way way_of(const char* name, const char* path, Needs needs) {
-  if (settings.counter == nullptr || path == nullptr) return Way::kOn;
+  if (settings.counters == nullptr || path == nullptr) return Way::kOn;
   const int former = errno;
-  const long number = ++*settings.counter;
+  const long number = ++settings.counters->operations;
   const bool is_failing = is_to_fail(number, name, path, needs);
   write_log(number, name, path, is_failing ? "fails" : "");
   errno = former;
@@ -209,13 +228,13 @@ Way way_of(const char* name, const char* path, Needs needs) {
 }
 
 Way way_of_path(const char* name, int from, const char* path, Needs needs) {
-  if (settings.counter == nullptr) return Way::kOn;
+  if (settings.counters == nullptr) return Way::kOn;
   char whole[PATH_MAX];
   return way_of(name, in_folder(from, path, whole), needs);
 }
 
 Way way_of_file(const char* name, int file, Needs needs) {
-  if (settings.counter == nullptr || file <= STDERR_FILENO) return Way::kOn;
+  if (settings.counters == nullptr || file <= STDERR_FILENO) return Way::kOn;
   char path[PATH_MAX];
   return path_of(file, path) ? way_of(name, in_folder(path), needs) : Way::kOn;
 }
@@ -227,7 +246,7 @@ bool fails(const char* name, int from, const char* path, Needs needs) {
 /// Writes to the log what stands under a new name, as number 0.
 void note_renamed(int folder, const char* to) {
   char whole[PATH_MAX];
-  const char* const path = settings.counter == nullptr ? nullptr : in_folder(folder, to, whole);
+  const char* const path = settings.counters == nullptr ? nullptr : in_folder(folder, to, whole);
   if (path != nullptr) write_log(0, "renamed", path, "");
 }
 
@@ -281,11 +300,18 @@ const char* setting(const char* name) {
   return value;
 }
 
+/// Takes name, pattern and time apart.
+const Place* place_of(const std::string& text) {
+  const size_t first = text.find('\t'), second = text.find('\t', first + 1);
+  if (second == std::string::npos) stop_with("this is no operation:", text.c_str());
+  return new Place{text.substr(0, first), text.substr(first + 1, second - first - 1), atol(text.c_str() + second + 1)};
+}
+
 void read_kind() {
   const char* const at = getenv("FAULTS_AT");
-  settings.at = at == nullptr ? 0 : atol(at);
+  if (at != nullptr) settings.place = place_of(at);
   settings.each = getenv("FAULTS_EACH");
-  if (settings.at == 0 && settings.each == nullptr) return;
+  if (at == nullptr && settings.each == nullptr) return;
   const char* const name = setting("FAULTS_KIND");
   for (const Kind& kind : kKinds)
     if (strcmp(kind.name, name) == 0) settings.kind = &kind;
@@ -311,10 +337,10 @@ void read_fault_settings() {
   read_kind();
   settings.log = static_cast<int>(syscall(SYS_openat, AT_FDCWD, setting("FAULTS_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
   const long file = syscall(SYS_openat, AT_FDCWD, setting("FAULTS_COUNTER"), O_RDWR | O_CLOEXEC, 0);
-  void* const shared = mmap(nullptr, sizeof(std::atomic<long>), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
+  void* const shared = mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
   if (settings.log < 0 || shared == MAP_FAILED) stop_with("cannot open", "FAULTS_LOG or FAULTS_COUNTER");
   syscall(SYS_close, file);
-  settings.counter = static_cast<std::atomic<long>*>(shared);
+  settings.counters = static_cast<Counters*>(shared);
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the system's

@@ -32,6 +32,9 @@ class Interruption:
     def name(self):
         return f"{self.action} {self.seed}"
 
+    def words(self):
+        return self.operation
+
 
 def phase_of(said):
     return max((match.start(), number, name) for number, (name, pattern) in enumerate(PHASES) for match in re.finditer(pattern, said))[2]

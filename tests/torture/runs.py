@@ -37,9 +37,9 @@ class Operation:
     fails: bool = False  # it was made to
     time: int = 1  # how often an operation of that name has come to that path
 
-    def words(self):
-        """The operation, by what is the same in each run."""
-        return f"{self.name} {lasting(self.path)} {self.time}"
+    def place(self):
+        """What finds the operation in each run, whatever order its threads take turns in."""
+        return f"{self.name}\t{lasting(self.path)}\t{self.time}"
 
 
 @dataclasses.dataclass
@@ -108,18 +108,20 @@ class Workshop:
             place = self.place(name + end)
             shutil.rmtree(place, ignore_errors=True) if os.path.isdir(place) else os.path.exists(place) and os.remove(place)
 
-    def start(self, command, folder, at=0, kind="", counts=True, each=(), forks=True):
-        """The program, started in the folder; finish() waits for it. The operation `at`, if any, fails in the way `kind`, or each one of the
-        names `each`. It begins with main() unless `forks` is false."""
+    def start(self, command, folder, at="", kind="", counts=True, each=(), forks=True):
+        """The program, started in the folder; finish() waits for it. The operation with the place `at`, if any, fails in the way `kind`, or
+        each one of the names `each`. It begins with main() unless `forks` is false."""
         os.makedirs(os.path.join(folder, "tmp"), exist_ok=True)
         environment = {**self.environment, "TMPDIR": os.path.join(folder, "tmp")}
         if counts:
             with open(folder + ".counter", "wb") as counter:
-                counter.write(bytes(8))
+                counter.write(bytes(24))
             if os.path.exists(folder + ".operations"):
                 os.remove(folder + ".operations")
-            environment.update(LD_PRELOAD=self.library, FAULTS_PROGRAM=self.program, FAULTS_FOLDER=folder, FAULTS_AT=str(at),
-                               FAULTS_KIND=kind, FAULTS_LOG=folder + ".operations", FAULTS_COUNTER=folder + ".counter")
+            environment.update(LD_PRELOAD=self.library, FAULTS_PROGRAM=self.program, FAULTS_FOLDER=folder, FAULTS_KIND=kind,
+                               FAULTS_LOG=folder + ".operations", FAULTS_COUNTER=folder + ".counter")
+            if at:
+                environment["FAULTS_AT"] = at
             if each:
                 environment["FAULTS_EACH"] = ",".join(each)
         with open(folder + ".said", "wb") as said, open(os.devnull, "r+b") as nothing:
@@ -139,8 +141,8 @@ class Workshop:
         with open(folder + ".said", encoding="utf-8", errors="replace") as said:
             return Ended(code, said.read(), *read_operations(folder + ".operations"))
 
-    def run(self, command, folder, at=0, kind="", counts=False, each=()):
-        return self.finish(self.start(command, folder, at, kind, counts or at > 0 or bool(each), each), folder)
+    def run(self, command, folder, at="", kind="", counts=False, each=()):
+        return self.finish(self.start(command, folder, at, kind, counts or bool(at or each), each), folder)
 
     def stopped(self, process):
         """True once the process has stopped itself, false if it ended before."""

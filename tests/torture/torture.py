@@ -43,19 +43,19 @@ def walk(workshop, scenario, options, pool, record):
     stamp = record.stamp(CONFIGURATION, TEMPLATES, scenario.name, scenario.template, scenario.before, scenario.command)
 
     def judged(case):
-        problems = record.find(stamp, case.lasting_name())
+        problems = record.find(stamp, case.words())
         if problems is not None:
             return dataclasses.replace(case, problems=tuple(problems))
         case = one.judge(case)
         if not case.missed:
-            record.add(stamp, case.lasting_name(), case.problems)
+            record.add(stamp, case.words(), case.problems)
         return case
 
     for kind in HARMLESS if options.all and not scenario.change else ():
-        of_kind = [case for case in cases if case.kind == kind and record.find(stamp, case.lasting_name()) is None]
+        of_kind = [case for case in cases if case.kind == kind and record.find(stamp, case.words()) is None]
         if of_kind and not one.together(kind, of_kind):
             for case in of_kind:
-                record.add(stamp, case.lasting_name(), ())
+                record.add(stamp, case.words(), ())
     return Row(scenario.name, len(one.operations), list(pool.map(judged, cases)), time.monotonic() - start)
 
 
@@ -63,7 +63,7 @@ def show(row):
     """Says what failed, with the command that repeats it."""
     print(f"{row.name}: {len(row.cases)} faults, {len(row.failed())} failed, {len(row.missed())} missed, {row.seconds:.0f} s", file=sys.stderr, flush=True)
     for case in row.failed():
-        print(f"FAILED {row.name} {case.name()}, {case.operation}: {'; '.join(case.problems)}\n       {command_of(row, case)}", flush=True)
+        print(f"FAILED {row.name} {case.name()}, {case.words()}: {'; '.join(case.problems)}\n       {command_of(row, case)}", flush=True)
 
 
 def command_of(row, case):
@@ -85,9 +85,9 @@ def show_case(workshop, scenario, name):
     """Repeats one case, and leaves its folder."""
     number, kind = name.split(":")
     one = Walk(workshop, scenario)
-    operations = [operation.words() for operation in one.operations if operation.number == int(number)]
+    operations = [operation.place() for operation in one.operations if operation.number == int(number)]
     case = one.judge(Case(int(number), kind, "".join(operations)), keeps=True)
-    print(f"lacuna {scenario.command}\n{case.name()}, {case.operation}: {'; '.join(case.problems) or ('missed' if case.missed else 'recovered')}")
+    print(f"lacuna {scenario.command}\n{case.name()}, {case.words()}: {'; '.join(case.problems) or ('missed' if case.missed else 'recovered')}")
     return 1 if case.problems or case.missed else 0
 
 

@@ -30,23 +30,22 @@ KINDS = {
 HARMLESS = ("short", "eintr")  # the system may do so at any time: nothing is to be seen of it
 KILLS = ("kill", "torn", "power")
 MOST_SHOWN = 4  # differences of a case
-MOST_TRIES = 5  # starts of a case until its number comes to its operation
+MOST_TRIES = 5  # starts of a case until its operation is met
 
 
 @dataclasses.dataclass
 class Case:
     number: int  # of the operation
     kind: str
-    operation: str = ""  # in words
+    operation: str = ""  # its place
     problems: tuple = ()
-    missed: bool = False  # the number never came to the operation
+    missed: bool = False  # the operation did not come again
 
     def name(self):
         return f"{self.number}:{self.kind}"
 
-    def lasting_name(self):
-        """The same in each run, whatever order its threads take turns in."""
-        return f"{self.operation}: {self.kind}"
+    def words(self):
+        return f"{' '.join(self.operation.split())}: {self.kind}"
 
 
 def must_end_well(workshop, command, folder, **settings):
@@ -150,7 +149,7 @@ class Walk:
         for operation in self.operations:
             for kind in ("pause",) if self.scenario.change else KINDS[operation.name]:
                 if kind in (self.scenario.kinds or (kind,)) and kind in (wanted or (kind,)):
-                    cases.append(Case(operation.number, kind, operation.words()))
+                    cases.append(Case(operation.number, kind, operation.place()))
         return cases
 
     def some_cases(self, wanted, most):
@@ -186,15 +185,12 @@ class Walk:
         return problems + ([f"{failed} operations failed, of {len(cases)}"] if failed < len(cases) else [])
 
     def run_with_fault(self, folder, case):
-        """How the command ended with the fault of the case. Threads take turns in another order each time: where the number came to another
-        operation, the command starts anew in the folder as it was. None if it never came to the one of the case."""
-        number = case.number
+        """How the command ended with the fault of the case; None if its operation did not come. Threads take turns in another order each time,
+        so the command is then started anew in the folder as it was."""
         for _ in range(MOST_TRIES):
-            ended = self.workshop.run(self.scenario.command, folder, number, case.kind)
-            numbers = {operation.words(): operation.number for operation in ended.operations}
-            if numbers.get(case.operation) == number:
+            ended = self.workshop.run(self.scenario.command, folder, case.operation, case.kind)
+            if any(operation.fails for operation in ended.operations):
                 return ended
-            number = numbers.get(case.operation, number)
             name = os.path.basename(folder)
             self.workshop.remove(name)
             self.workshop.copy(self.template, name)
@@ -278,7 +274,7 @@ class Walk:
     def change(self, folder, case):
         """What is wrong after others have changed something while the program was stopped before the operation of the case."""
         change, command = self.scenario.change, self.scenario.command
-        process = self.workshop.start(command, folder, case.number, "pause")
+        process = self.workshop.start(command, folder, case.operation, "pause")
         files, other = {}, None
         if self.workshop.stopped(process):
             files = contents(folder, change.touches)
