@@ -84,6 +84,7 @@ int TrainingRun::execute() {
   });
   RunFinish finish(run_);
   if (const auto end = trainer_->end(); end && is_so_at_first(group_, [&] { return finish.is_done(trainer_->state().step); })) {
+    keeper_.wait();  // no checkpoint before the last one is needed any more
     log_info("already finished: {}; nothing to do", end_text(*end, trainer_->state(), options_.train));
     return 0;
   }
