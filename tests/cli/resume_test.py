@@ -117,6 +117,16 @@ class Training(FreshFolder):
         write("tested/metrics.jsonl", "".join(lines))
         self.assertIn("test set test", self.ends(*command).stderr)
 
+    def test_a_run_that_was_killed_before_it_removed_a_checkpoint_removes_it(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "killed"), "--train.save_every", "20", "--train.keep_last", "1",
+                   "--train.average_last", "0", "--train.max_steps"]
+        self.ends(*command, "20")
+        shutil.copytree(path("killed/step_20"), path("step_20"))
+        self.ends(*command, "40")
+        shutil.copytree(path("step_20"), path("killed/step_20"))
+        self.assertIn("nothing to do", self.ends(*command, "40").stderr)
+        self.assertEqual([name for name in os.listdir(path("killed")) if name.startswith("step_")], ["step_40"])
+
     def test_says_once_what_is_lost_without_validation_and_logs_the_last_update(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "unvalidated"), "--train.max_steps", "20", "--train.warmup_steps", "5",
                    "--train.log_every", "1000", "--train.average_last", "0"]
