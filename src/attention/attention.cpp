@@ -124,13 +124,9 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   saved->call.q = saved->call.k = saved->call.v = saved->call.packed = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
-  AttentionCall differentiable = call;
-  if (has_kernels) {
-    saved->schedules = cuda::schedule(call);
-    differentiable.packed = Tensor();  // kernels write gradients one by one
-  }
-  if (differentiable.packed.defined()) saved->packed_parts = differentiable.packed.size(1);
-  const variable_list inputs = CoreFunction::inputs_of(differentiable);
+  if (has_kernels) saved->schedules = cuda::schedule(call);
+  if (call.packed.defined()) saved->packed_parts = call.packed.size(1);
+  const variable_list inputs = CoreFunction::inputs_of(call);
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
 }
 

@@ -1,5 +1,8 @@
 #include "attention/call.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -43,6 +46,24 @@ KeyRange KeyRange::of(const RaggedShape& shape) {
     keys.count.push_back(shape.length(b));
   }
   return keys;
+}
+
+AttentionGradients allocate_gradients(const AttentionCall& call, bool uncleared) {
+  AttentionGradients gradients;
+  const auto sums = [&](const Tensor& like) {
+    return uncleared ? at::empty(like.sizes(), like.options()) : at::zeros(like.sizes(), like.options());
+  };
+  if (call.packed.defined()) {
+    gradients.packed = sums(call.packed);
+    const std::vector<Tensor> parts = gradients.packed.unbind(1);
+    if (parts.size() == 3) gradients.q = parts.front();
+    gradients.k = parts[parts.size() - 2];
+    gradients.v = parts.back();
+  }
+  if (!gradients.q.defined()) gradients.q = at::empty(call.q.sizes(), call.q.options());
+  if (!gradients.k.defined()) gradients.k = sums(call.k);
+  if (!gradients.v.defined()) gradients.v = sums(call.v);
+  return gradients;
 }
 
 void check_shapes(const AttentionCall& call) {

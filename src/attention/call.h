@@ -16,6 +16,9 @@ struct AttentionGradients {
   Tensor packed = {};  ///< if the call's parts are packed: k and v, or q, k and v, are its parts
 };
 
+/// Allocates the gradients of a call's q, k and v. Those of k and v are sums: zeros, or `uncleared` memory.
+AttentionGradients allocate_gradients(const AttentionCall& call, bool uncleared);
+
 /// Throws ShapeError if the parts of the call do not fit together.
 void check_shapes(const AttentionCall& call);
 

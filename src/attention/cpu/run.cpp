@@ -43,25 +43,6 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*num
   return entry.plain;
 }
 
-/// Allocates the gradients of a call's q, k and v. Those of k and v are sums: zeros, or `uncleared` memory.
-AttentionGradients allocate_gradients(const AttentionCall& call, bool uncleared) {
-  AttentionGradients gradients;
-  const auto sums = [&](const Tensor& like) {
-    return uncleared ? at::empty(like.sizes(), like.options()) : at::zeros(like.sizes(), like.options());
-  };
-  if (call.packed.defined()) {
-    gradients.packed = sums(call.packed);
-    const std::vector<Tensor> parts = gradients.packed.unbind(1);
-    if (parts.size() == 3) gradients.q = parts.front();
-    gradients.k = parts[parts.size() - 2];
-    gradients.v = parts.back();
-  }
-  if (!gradients.q.defined()) gradients.q = at::empty(call.q.sizes(), call.q.options());
-  if (!gradients.k.defined()) gradients.k = sums(call.k);
-  if (!gradients.v.defined()) gradients.v = sums(call.v);
-  return gradients;
-}
-
 /// One pass over a call: cuts it into tasks of a sentence and head each and runs them in parallel. Calculates with
 /// numbers of type S; in the tensors they are `Stored`.
 template <class S, class Stored = S>

@@ -148,10 +148,7 @@ class GpuRun {
   }
 
   AttentionGradients backward(const Tensor& of_context) {
-    AttentionGradients gradients = {at::empty(call_.q.sizes(), call_.q.options()),
-                                    at::empty(call_.k.sizes(), call_.k.options()),
-                                    at::empty(call_.v.sizes(), call_.v.options()),
-                                    {}};
+    AttentionGradients gradients = allocate_gradients(call_, /*uncleared=*/true);
     shared_.context_gradient = matrix_of<const T>(of_context);
     shared_.is_aligned = shared_.is_aligned && is_aligned(of_context);
     shared_.q_gradient = matrix_of<T>(gradients.q);
