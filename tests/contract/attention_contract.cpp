@@ -23,9 +23,14 @@ bool is_side_by_side(Engine engine) {
   return engine == Engine::kAvx2SideBySide || engine == Engine::kAvx512SideBySide;
 }
 
+bool is_emulated(Engine engine) {
+  return engine == Engine::kEmulated || engine == Engine::kEmulatedShort;
+}
+
 std::vector<Engine> call_engines() {
   std::vector<Engine> all = engines();
   std::erase_if(all, is_side_by_side);
+  all.push_back(Engine::kEmulatedShort);
 #if LACUNA_CUDA
   if (at::hasCUDA()) all.insert(all.begin(), Engine::kGpu);
 #endif
@@ -34,12 +39,13 @@ std::vector<Engine> call_engines() {
 
 std::vector<Engine> cpu_engines() {
   std::vector<Engine> all = call_engines();
-  std::erase_if(all, [](Engine engine) { return engine == Engine::kEmulated || engine == Engine::kGpu; });
+  std::erase_if(all, [](Engine engine) { return is_emulated(engine) || engine == Engine::kGpu; });
   return all;
 }
 
 std::string name_of(Engine engine) {
-  const char* const names[] = {"double", "emulated GPU", "GPU", "avx2", "avx512", "avx2, side by side", "avx512, side by side"};
+  const char* const names[] = {"double", "emulated GPU", "emulated GPU, short rows", "GPU",
+                               "avx2",   "avx512",       "avx2, side by side",       "avx512, side by side"};
   return names[static_cast<size_t>(engine)];
 }
 
@@ -59,8 +65,10 @@ int emulated_shared_bytes() {
 }  // namespace
 
 void use(Engine engine) {
-  static const cuda::Engine emulated = {cuda::all_emulated_kernels(), emulated_shared_bytes};
-  cuda::emulate(engine == Engine::kEmulated ? &emulated : nullptr);
+  static const cuda::Engine with_short_rows = {cuda::all_emulated_kernels(), emulated_shared_bytes},
+                            tiles = {cuda::all_emulated_kernels(), emulated_shared_bytes, /*takes_short_rows=*/false};
+  const cuda::Engine* const emulated = engine == Engine::kEmulated ? &tiles : &with_short_rows;
+  cuda::emulate(is_emulated(engine) ? emulated : nullptr);
   current_device = engine == Engine::kGpu ? at::kCUDA : at::kCPU;
   if (engine == Engine::kAvx2) use_attention_target(CpuTarget::kAvx2);
   if (engine == Engine::kAvx512) use_attention_target(CpuTarget::kAvx512);

@@ -13,9 +13,9 @@
 /// compute a row.
 namespace lacuna::contract {
 
-/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU. ...SideBySide: a row among
-/// others, of single rows only.
-enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512, kAvx2SideBySide, kAvx512SideBySide };
+/// A way to compute rows and calls. kEmulated: the GPU's kernels of tiles, compiled for the CPU; kEmulatedShort: with
+/// those for short rows where these serve, of calls only. ...SideBySide: a row among others, of single rows only.
+enum class Engine { kPlainDouble, kEmulated, kEmulatedShort, kGpu, kAvx2, kAvx512, kAvx2SideBySide, kAvx512SideBySide };
 
 /// Returns the engines that this machine has and that compute single rows.
 std::vector<Engine> engines();
@@ -26,6 +26,7 @@ std::vector<Engine> cpu_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);
 bool is_side_by_side(Engine engine);
+bool is_emulated(Engine engine);
 /// Makes calls of attention() on floats use the engine.
 void use(Engine engine);
 /// Returns the device that the floats of such a call lie on.

@@ -22,7 +22,8 @@ int shared_bytes() {
 /// Calls of floats go through these kernels, on the CPU, while it lives.
 class Emulation {
  public:
-  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>) : engine_{kernels, bytes} {
+  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>, bool takes_short_rows = false)
+      : engine_{kernels, bytes, takes_short_rows} {
     use(Engine::kAvx2);  // the tensors lie on the CPU
     cuda::emulate(&engine_);
   }

@@ -3,9 +3,13 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <vector>
+
+#include "attention/gpu/kernels.h"
 
 namespace lacuna::cuda {
 
@@ -14,7 +18,8 @@ namespace lacuna::cuda {
 class Turns {
  public:
   struct Barrier {
-    int size = 0, arrived = 0, passed = 0;
+    int size = 0;
+    std::vector<int> waiting = {};
   };
 
   explicit Turns(int threads) : threads_(threads), contexts_(static_cast<size_t>(threads)), stacks_(static_cast<size_t>(threads)) {}
@@ -23,7 +28,7 @@ class Turns {
   void run(const std::function<void(int)>& work) {
     if (threads_ == 1) return work(0);
     work_ = &work;
-    running_.clear();
+    ready_.clear();
     for (int i = 0; i < threads_; ++i) {
       ucontext_t& context = contexts_[static_cast<size_t>(i)];
       auto& stack = stacks_[static_cast<size_t>(i)];
@@ -33,23 +38,27 @@ class Turns {
       context.uc_stack.ss_size = stack.size();
       context.uc_link = &caller_;
       makecontext(&context, reinterpret_cast<void (*)()>(start), 1, i);
-      running_.push_back(i);
+      ready_.push_back(i);
     }
     Turns* const outer = active_;
     active_ = this;
-    current_ = running_.front();
+    current_ = ready_.front();
     swapcontext(&caller_, &contexts_[static_cast<size_t>(current_)]);
     active_ = outer;
   }
 
   void wait(Barrier& barrier) {
-    const int turn = barrier.passed;
-    if (++barrier.arrived == barrier.size) {
-      barrier.arrived = 0;
-      ++barrier.passed;
+    barrier.waiting.push_back(current_);
+    std::erase(ready_, current_);
+    if (static_cast<int>(barrier.waiting.size()) == barrier.size) {
+      ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
+      barrier.waiting.clear();
     }
-    while (barrier.passed == turn) give_way();
+    give_way();
   }
+
+  /// Returns the thread whose turn it is.
+  int current() const { return current_; }
 
  private:
   static constexpr size_t kStackBytes = 256 * 1024;
@@ -57,14 +66,15 @@ class Turns {
   static void start(int thread) {
     Turns& turns = *active_;
     (*turns.work_)(thread);
-    std::erase(turns.running_, thread);
-    if (!turns.running_.empty()) turns.give_way();  // does not return; the last thread returns to run()
+    std::erase(turns.ready_, thread);
+    if (!turns.ready_.empty()) turns.give_way();  // does not return; the last thread returns to run()
   }
 
   void give_way() {
+    if (ready_.empty()) std::abort();  // each waits for one that has ended
     random_ = random_ * 1664525u + 1013904223u;
     const int before = current_;
-    current_ = running_[(random_ >> 16) % running_.size()];
+    current_ = ready_[(random_ >> 16) % ready_.size()];
     if (current_ != before) swapcontext(&contexts_[static_cast<size_t>(before)], &contexts_[static_cast<size_t>(current_)]);
   }
 
@@ -73,7 +83,7 @@ class Turns {
   int threads_;
   std::vector<ucontext_t> contexts_;
   std::vector<std::vector<unsigned char>> stacks_;
-  std::vector<int> running_;
+  std::vector<int> ready_;  // neither waiting nor at their end
   ucontext_t caller_ = {};
   const std::function<void(int)>* work_ = nullptr;
   int current_ = 0;
@@ -91,13 +101,14 @@ class EmulatedBlock {
     Turns turns{kThreads};
     Turns::Barrier all{kThreads}, warps[kWarps];
     float values[kThreads] = {};
+    const void* shown[kThreads] = {};  ///< what each thread shows the others
     Meeting() {
       for (Turns::Barrier& warp : warps) warp.size = kLanes;
     }
   };
 
   EmulatedBlock() = default;
-  EmulatedBlock(Meeting& meeting, int thread) : meeting_(&meeting), thread_(thread) {}
+  EmulatedBlock(Meeting& meeting, int thread) : meeting_(&meeting), thread_(thread) { at_work_ = &meeting; }
 
   int lane() const { return thread_ % kLanes; }
   int warp() const { return thread_ / kLanes; }
@@ -130,7 +141,76 @@ class EmulatedBlock {
     return before;
   }
 
+  static bool on_any_lane(bool holds) {
+    if constexpr (kLanes == 1) return holds;
+    return EmulatedBlock(*at_work_, at_work_->turns.current()).max(holds ? 1.f : 0.f) > 0;
+  }
+
+  // What a warp of 32 lanes can do beyond, by the manual of PTX: ldmatrix, mma.m16n8k16, and sums over four lanes.
+
+  float sum_of_row(float x) const {
+    return gathered_of_row(x, [](float a, float b) { return a + b; });
+  }
+  float max_of_row(float x) const {
+    return gathered_of_row(x, [](float a, float b) { return std::max(a, b); });
+  }
+  void load_parts(const Bf16* row, uint32_t (&parts)[4]) const {
+    exchange(row, [&](auto row_of) {
+      for (int part = 0; part < 4; ++part) {
+        const Bf16* const numbers = row_of(8 * part + lane() / 4) + 2 * (lane() % 4);
+        parts[part] = pair(numbers[0], numbers[1]);
+      }
+    });
+  }
+  void load_parts_transposed(const Bf16* row, uint32_t (&parts)[4]) const {
+    exchange(row, [&](auto row_of) {
+      for (int part = 0; part < 4; ++part) {
+        const int first = 8 * part + 2 * (lane() % 4), column = lane() / 4;
+        parts[part] = pair(row_of(first)[column], row_of(first + 1)[column]);
+      }
+    });
+  }
+  void multiply_add(const uint32_t* left, const uint32_t* right, float& low0, float& low1, float& high0, float& high1) const {
+    struct Given {
+      const uint32_t *left, *right;
+    };
+    exchange(Given{left, right}, [&](auto given) {
+      const auto left_at = [&](int row, int k) { return half(given(row % 8 * 4 + k % 8 / 2).left[row / 8 + k / 8 * 2], k % 2); };
+      const auto right_at = [&](int k, int column) { return half(given(column * 4 + k % 8 / 2).right[k / 8], k % 2); };
+      const int row = lane() / 4, column = 2 * (lane() % 4);
+      for (int k = 0; k < 16; ++k) {
+        low0 += left_at(row, k) * right_at(k, column);
+        low1 += left_at(row, k) * right_at(k, column + 1);
+        high0 += left_at(row + 8, k) * right_at(k, column);
+        high1 += left_at(row + 8, k) * right_at(k, column + 1);
+      }
+    });
+  }
+  uint32_t rounded_pair(float first, float second) const { return pair(Bf16(first), Bf16(second)); }
+
  private:
+  static uint32_t pair(Bf16 first, Bf16 second) { return first.bits | static_cast<uint32_t>(second.bits) << 16; }
+  static float half(uint32_t both, int which) { return std::bit_cast<float>(which == 0 ? both << 16 : both & 0xffff0000u); }
+
+  /// Calls use(shown by), which maps each lane of the warp to what it shows.
+  template <class X, class F>
+  void exchange(const X& own, F use) const {
+    meeting_->shown[thread_] = &own;
+    sync_warp();
+    use([&](int lane) -> const X& { return *static_cast<const X*>(meeting_->shown[warp() * kLanes + lane]); });
+    sync_warp();
+  }
+  template <class F>
+  float gathered_of_row(float x, F join) const {
+    if constexpr (kLanes == 1) return x;
+    float result = x;
+    exchange(x, [&](auto of) {
+      const int first = lane() / 4 * 4;
+      result = join(join(of(first), of(first + 1)), join(of(first + 2), of(first + 3)));
+    });
+    return result;
+  }
+
   float* values() const { return meeting_->values + warp() * kLanes; }
   void share(float x) const {
     values()[lane()] = x;
@@ -145,6 +225,8 @@ class EmulatedBlock {
     sync_warp();
     return result;
   }
+
+  inline static thread_local Meeting* at_work_ = nullptr;
 
   Meeting* meeting_ = nullptr;
   int thread_ = 0;

@@ -25,27 +25,45 @@ void emulate(int blocks, int heads, int shared_bytes, Work work) {
   });
 }
 
+template <class Map, class Options, class T, class Block, bool kBackward>
+const char* emulate_short_rows(const void* options, const KernelCall<T>& call, const Launch& launch) {
+  const Map map = types::map_of<Map, Options>(options);
+  return with_width(launch.width, [&]<int kWidth>(std::integral_constant<int, kWidth>) -> const char* {
+    emulate<Block>(call.schedule.num_short, call.schedule.num_heads, launch.shared_bytes,
+                   [&](const Block& block, int index, int place, unsigned char* memory) {
+                     short_block<kWidth, kBackward>(map, call, block, index, place, memory);
+                   });
+    return nullptr;
+  });
+}
+
 template <class Map, class Options, class T, class Block>
 KernelFunctions<T> emulated_functions_for() {
-  return {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
-            const Map map = types::map_of<Map, Options>(options);
-            emulate<Block>(call.schedule.num_tiles, call.schedule.num_heads, launch.shared_bytes,
-                           [&](const Block& block, int index, int place, unsigned char* memory) {
-                             forward_block(map, call, block, index, place, memory);
-                           });
-            return nullptr;
-          },
-          .backward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
-            const Map map = types::map_of<Map, Options>(options);
-            emulate<Block>(call.schedule.num_chunks, call.schedule.num_heads, launch.shared_bytes,
-                           [&](const Block& block, int index, int place, unsigned char* memory) {
-                             backward_block(map, call, block, index, place, memory);
-                           });
-            for (int row = 0; row < call.schedule.num_key_rows; ++row)
-              for (int place = 0; place < call.schedule.num_heads; ++place)
-                for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
-            return nullptr;
-          }};
+  KernelFunctions<T> functions = {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
+                                    const Map map = types::map_of<Map, Options>(options);
+                                    emulate<Block>(call.schedule.num_tiles, call.schedule.num_heads, launch.shared_bytes,
+                                                   [&](const Block& block, int index, int place, unsigned char* memory) {
+                                                     forward_block(map, call, block, index, place, memory);
+                                                   });
+                                    return nullptr;
+                                  },
+                                  .backward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
+                                    const Map map = types::map_of<Map, Options>(options);
+                                    emulate<Block>(call.schedule.num_chunks, call.schedule.num_heads, launch.shared_bytes,
+                                                   [&](const Block& block, int index, int place, unsigned char* memory) {
+                                                     backward_block(map, call, block, index, place, memory);
+                                                   });
+                                    for (int row = 0; row < call.schedule.num_key_rows; ++row)
+                                      for (int place = 0; place < call.schedule.num_heads; ++place)
+                                        for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
+                                    return nullptr;
+                                  }};
+  using ShortBlock = std::conditional_t<Block::kLanes == 1, Block, EmulatedBlock<32, 2>>;  // a whole warp, or one lane that holds all
+  if constexpr (kHasShortRows<T, ShortBlock> && types::RunsOnRowsTogether<Map>) {
+    functions.short_forward = emulate_short_rows<Map, Options, T, ShortBlock, false>;
+    functions.short_backward = emulate_short_rows<Map, Options, T, ShortBlock, true>;
+  }
+  return functions;
 }
 
 template <class Map, class Options, class Block>

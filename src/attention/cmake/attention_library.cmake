@@ -107,5 +107,5 @@ function(attention_library name)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)
-  target_include_directories(lacuna_${name}_emulated PRIVATE ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h, emulated_launch.h
+  target_include_directories(lacuna_${name}_emulated PUBLIC ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h, emulated_launch.h
 endfunction()

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attention/cpu/parts.h"
-#include "attention/gpu/shared_memory.h"
+#include "attention/gpu/short_rows_memory.h"
 #include "attention/registry.h"
 
 namespace lacuna::cuda {
@@ -69,22 +69,106 @@ int warps_for(const AttentionCall& call) {
   return longest <= kTile ? 1 : longest <= 2 * kTile ? 2 : kWarps;
 }
 
+/// Sentences whose rows lie in registers (short_rows.h): the one place that chooses between these kernels and those of tiles (kernel.h).
+/// The choice depends on the sentence and the call's options, not on the rest of the batch.
+class ShortSentences {
+ public:
+  ShortSentences(const AttentionCall& call, const MemoryRules& rules) : rules_(rules) {
+    // The backward pass takes no scores beside weights and gradients, and who owns a key writes its gradient alone.
+    is_possible_ = rules.has_short_rows && !(rules.wants_gradients && (rules.needs_scores || shares_keys(*call.keys)));
+  }
+
+  bool take(const ShortSentence& sentence) const {
+    return is_possible_ && sentence.keys <= kMostShortKeys && bytes(sentence, kShortWarps, rules_.wants_gradients) <= rules_.limit;
+  }
+
+  /// Sorts the sentences of `lists` by the width of their rows, and adds a launch for each.
+  void add_launches(ScheduleLists& lists) const {
+    std::vector<ShortSentence>& sentences = lists.short_sentences;
+    std::stable_sort(sentences.begin(), sentences.end(), [](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
+    for (size_t i = 0; i < sentences.size(); ++i) {
+      const int width = width_of(sentences[i]);
+      if (i == 0 || width != lists.short_launches.back().width)
+        lists.short_launches.push_back({.width = width, .first = static_cast<int>(i), .count = 0});
+      ShortLaunch& launch = lists.short_launches.back();
+      ++launch.count;
+      const int32_t rows = std::max({1, sentences[i].queries, rules_.wants_gradients ? sentences[i].keys : 0});
+      launch.warps = std::max(launch.warps, std::min(kShortWarps, whole_tiles(rows) / kTile));
+    }
+    for (ShortLaunch& launch : lists.short_launches) {
+      for (int i = launch.first; i < launch.first + launch.count; ++i) {
+        const ShortSentence& sentence = sentences[static_cast<size_t>(i)];
+        launch.forward_bytes = std::max(launch.forward_bytes, bytes(sentence, launch.warps, false));
+        launch.backward_bytes = std::max(launch.backward_bytes, bytes(sentence, launch.warps, true));
+      }
+    }
+  }
+
+ private:
+  static int width_of(const ShortSentence& sentence) {
+    return *std::find_if(std::begin(kShortWidths), std::end(kShortWidths), [&](int width) { return sentence.keys <= width; });
+  }
+
+  int64_t bytes(const ShortSentence& sentence, int warps, bool is_backward) const {
+    const int width = whole_tiles(rules_.d_head);
+    return rules_.in_bf16 ? ShortRowsMemory<Bf16>(nullptr, width, sentence, 0, warps, is_backward).bytes
+                          : ShortRowsMemory<float>(nullptr, width, sentence, 0, warps, is_backward).bytes;
+  }
+
+  const MemoryRules& rules_;
+  bool is_possible_;
+};
+
 class Scheduler {
  public:
   Scheduler(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
-      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)) {
+      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)), short_(call, rules) {
     lists_.heads = std::move(heads);
     lists_.warps = std::min(most_warps_, warps_for(call));
   }
 
   ScheduleLists make() {
-    for (int64_t b = 0; b < call_.queries->num_sentences(); ++b)
-      if (call_.queries->length(b) > 0) add_sentence(b);
+    const int64_t sentences = call_.queries->num_sentences();
+    for (int64_t b = 0; b < sentences; ++b) add_sentence(b);
+    short_.add_launches(lists_);
+    const bool are_all_short = static_cast<int64_t>(lists_.short_sentences.size()) == sentences;
+    lists_.writes_every_key = !lists_.tasks.empty() || (are_all_short && covers_in_order(*call_.keys, call_.k.size(0)));
     return std::move(lists_);
   }
 
  private:
   void add_sentence(int64_t b) {
+    const Visible visible = visible_in(call_, b, head_);
+    const bool may_part = visible.has_gaps() && call_.keys->slots.empty() && !call_.rows_alike;
+    const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
+    if (!parts.empty()) {  // each reads its own keys alone
+      for (const AttentionPart& part : parts) add_part(task_of(b), part);
+    } else if (!add_short_sentence(b, visible) && call_.queries->length(b) > 0) {
+      add_task(task_of(b), visible);
+    }
+  }
+
+  /// Returns false if the sentence is not one for rows in registers.
+  bool add_short_sentence(int64_t b, const Visible& visible) {
+    const ShortSentence sentence = {.sentence_id = call_.queries->id(b),
+                                    .first_query = call_.queries->begin(b),
+                                    .queries = call_.queries->length(b),
+                                    .first_position = query_position(call_, b, 0),
+                                    .first_key = call_.keys->begin[static_cast<size_t>(b)],
+                                    .keys = call_.keys->count[static_cast<size_t>(b)],
+                                    .first_segment = static_cast<int32_t>(lists_.first_segment.size())};
+    if (!short_.take(sentence)) return false;
+    add_segments(visible);
+    lists_.short_sentences.push_back(sentence);
+    return true;
+  }
+
+  void add_segments(const Visible& visible) {
+    for (const int32_t first : visible.first) lists_.first_segment.push_back(first + static_cast<int32_t>(lists_.segments.size()));
+    lists_.segments.insert(lists_.segments.end(), visible.segments.begin(), visible.segments.end());
+  }
+
+  SentenceTask task_of(int64_t b) {
     SentenceTask task = {};
     task.sentence_id = call_.queries->id(b);
     task.first_query = call_.queries->begin(b);
@@ -93,11 +177,7 @@ class Scheduler {
     task.keys = sentence_keys_ = call_.keys->count[static_cast<size_t>(b)];
     task.first_key = call_.keys->begin[static_cast<size_t>(b)];
     task.key_positions = -1;
-    const Visible visible = visible_in(call_, b, head_);
-    const bool may_part = visible.has_gaps() && call_.keys->slots.empty() && !call_.rows_alike;
-    const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
-    if (parts.empty()) return add_task(task, visible);
-    for (const AttentionPart& part : parts) add_part(task, part);
+    return task;
   }
 
   void add_part(SentenceTask task, const AttentionPart& part) {
@@ -113,8 +193,7 @@ class Scheduler {
   void add_task(SentenceTask task, const Visible& visible) {
     task.has_gaps = visible.has_gaps() ? 1 : 0;
     task.first_segment = static_cast<int32_t>(lists_.first_segment.size());
-    for (const int32_t first : visible.first) lists_.first_segment.push_back(first + static_cast<int32_t>(lists_.segments.size()));
-    lists_.segments.insert(lists_.segments.end(), visible.segments.begin(), visible.segments.end());
+    add_segments(visible);
 
     const std::vector<QueryTile> tiles = fitting_tiles(task, visible);
     lists_.forward_bytes = std::max(lists_.forward_bytes, shared_bytes(rules_, task, lists_.warps, false));
@@ -186,7 +265,8 @@ class Scheduler {
   const AttentionCall& call_;
   const MemoryRules& rules_;
   const int64_t head_;
-  const int most_warps_;       // what fits is judged with: whatever else is in the batch
+  const int most_warps_;  // what fits is judged with: whatever else is in the batch
+  const ShortSentences short_;
   int32_t sentence_keys_ = 0;  // of the sentence that is being added
   ScheduleLists lists_;
 };

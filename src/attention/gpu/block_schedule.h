@@ -12,6 +12,14 @@ inline int32_t whole_tiles(int64_t elements) {
   return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
 }
 
+/// Short sentences that one kernel works on.
+struct ShortLaunch {
+  int width;                                      ///< one of kShortWidths
+  int first, count;                               ///< of ScheduleLists::short_sentences
+  int warps = 0;                                  ///< of a block
+  int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
+};
+
 /// A BlockSchedule in host memory, for the heads of a call that share one pattern. It depends on shapes, pattern and options alone, and its
 /// entries for a sentence on that sentence alone.
 struct ScheduleLists {
@@ -20,10 +28,13 @@ struct ScheduleLists {
   std::vector<Chunk> chunks;
   std::vector<KeySegment> segments;
   std::vector<int32_t> first_segment, key_positions, heads;
+  std::vector<ShortSentence> short_sentences;  ///< the others are tasks
+  std::vector<ShortLaunch> short_launches;
   int num_partials = 0;
   int warps = kWarps;                             ///< of a block
   int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
   bool fits = true;                               ///< every row fits into the shared memory of a block
+  bool writes_every_key = false;                  ///< each row of k belongs to a sentence whose gradients are written
 };
 
 /// The facts that decide, beside its size, how much shared memory a task needs.
@@ -31,8 +42,9 @@ struct MemoryRules {
   int d_head;
   bool needs_scores, uses_positions;
   bool in_bf16;
-  bool wants_gradients;  ///< there will be a backward pass, which needs more
-  int64_t limit;         ///< bytes
+  bool wants_gradients;         ///< there will be a backward pass, which needs more
+  int64_t limit;                ///< bytes
+  bool has_short_rows = false;  ///< there are kernels for short sentences
 
   bool operator==(const MemoryRules&) const = default;
 };

@@ -7,12 +7,6 @@
 #include "attention/gpu/shared_memory.h"
 #include "attention/rows/dropout.h"
 
-#ifdef __CUDACC__
-#define LACUNA_DEVICE __device__ inline
-#else
-#define LACUNA_DEVICE inline
-#endif
-
 // A block works on a tile: up to 16 queries of one sentence and head, over the keys that any of them sees. Scores come from products of
 // 16 x 16 matrices and stay in shared memory; each warp then turns whole rows into weights, by the type's own row map; the weights go into
 // products again. As on the CPU, nothing of the size of queries x keys reaches the device's memory: the backward pass works the weights

@@ -60,6 +60,21 @@ struct Chunk {
   int32_t first_partial;  ///< of k_partial and v_partial
 };
 
+/// A sentence whose rows of scores are held in registers (short_rows.h).
+struct ShortSentence {
+  int64_t sentence_id;
+  int32_t first_query, queries;  ///< rows of q
+  int32_t first_position;        ///< of the first query
+  int32_t first_key, keys;       ///< rows of k and v, or where slots are given, of these
+  int32_t first_segment;         ///< where its queries begin in BlockSchedule::first_segment
+};
+
+/// The most keys that such rows have: each is a kernel of its own. With more, there are too few registers.
+inline constexpr int kShortWidths[] = {32, 64, 128};
+inline constexpr int kMostShortKeys = 128;
+/// The most warps of a block that works on such a sentence.
+inline constexpr int kShortWarps = 8;
+
 /// The work of all heads with the same pattern, in device memory.
 struct BlockSchedule {
   const SentenceTask* tasks;
@@ -71,6 +86,9 @@ struct BlockSchedule {
   const int32_t* heads;
   const int32_t* slots;  ///< or null
   int num_tiles, num_chunks, num_heads;
+
+  const ShortSentence* short_sentences;  ///< of one launch
+  int num_short;
 
   /// Backward: key row r gets the sum of the partial rows sources[first_source[r]] to sources[first_source[r + 1]].
   const int32_t *first_source, *sources;
@@ -109,16 +127,21 @@ struct KernelCall {
 
 /// The launch parameters of a kernel.
 struct Launch {
-  int warps;         ///< of each block
-  int shared_bytes;  ///< shared memory of each block
-  void* stream;
+  int warps;             ///< of each block
+  int width = 0;         ///< of short rows, one of kShortWidths
+  int shared_bytes = 0;  ///< shared memory of each block
+  void* stream = nullptr;
 };
 
-/// The host functions of a type. Each launches kernels and returns null, or an error message.
+/// Launches kernels and returns null, or an error message.
+template <class T>
+using KernelFunction = const char* (*)(const void* options, const KernelCall<T>& call, const Launch& launch);
+
+/// The host functions of a type: for tiles and chunks, and for short sentences (null: there are no such kernels).
 template <class T>
 struct KernelFunctions {
-  const char* (*forward)(const void* options, const KernelCall<T>& call, const Launch& launch);
-  const char* (*backward)(const void* options, const KernelCall<T>& call, const Launch& launch);
+  KernelFunction<T> forward, backward;
+  KernelFunction<T> short_forward = nullptr, short_backward = nullptr;
 };
 
 /// The kernels of one type.
@@ -132,7 +155,7 @@ struct TypeKernels {
 /// The kernels of every type in the list of CMakeLists.txt, compiled for the GPU.
 std::span<const TypeKernels> all_gpu_kernels();
 std::span<const TypeKernels> all_emulated_kernels();  ///< the same code for the CPU, one thread a block, for tests
-std::span<const TypeKernels> all_threaded_kernels();  ///< the same with two warps of four threads a block
+std::span<const TypeKernels> all_threaded_kernels();  ///< the same with two warps a block: of four threads, or 32 for short rows in bf16
 
 /// Returns the bytes of shared memory that a block may use on the current GPU. Throws MachineError in CUDA's words.
 int gpu_shared_bytes();

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <concepts>
+#include <iterator>
+#include <type_traits>
 
 #include "attention/gpu/kernel.h"
+#include "attention/gpu/short_rows.h"
 #ifdef __CUDACC__
 #include "base/cuda_message.h"
 #endif
@@ -44,6 +47,27 @@ LACUNA_DEVICE void sum_partials(const KernelCall<T>& call, int row, int place, i
   call.v_gradient.data[row * call.v_gradient.row + head * call.v_gradient.head + c] = static_cast<T>(of_v);
 }
 
+template <int kWidth, bool kBackward, class Map, class T, class Block>
+LACUNA_DEVICE void short_block(const Map& map, const KernelCall<T>& call, const Block& block, int index, int place, unsigned char* memory) {
+  const ShortSentence sentence = call.schedule.short_sentences[index];
+  const ShortRowsMemory<T> parts(memory, call.width, sentence, block.warp(), block.warps(), kBackward);
+  const ShortRows<Map, T, Block, kWidth> rows(map, call, block, sentence, place, parts);
+  if constexpr (kBackward) {
+    rows.backward();
+  } else {
+    rows.forward();
+  }
+}
+
+/// Returns f(std::integral_constant<int, width>) for the one of kShortWidths that `width` is.
+template <class F>
+const char* with_width(int width, F f) {
+  static_assert(std::size(kShortWidths) == 3 && kShortWidths[2] == kMostShortKeys);
+  if (width == kShortWidths[0]) return f(std::integral_constant<int, kShortWidths[0]>());
+  if (width == kShortWidths[1]) return f(std::integral_constant<int, kShortWidths[1]>());
+  return f(std::integral_constant<int, kShortWidths[2]>());
+}
+
 #ifdef __CUDACC__
 
 constexpr int kThreads = Block::kLanes * kWarps;
@@ -82,22 +106,43 @@ const char* start(void (*kernel)(Parameters...), int blocks, int heads, const La
   return message_of(cudaGetLastError());
 }
 
+template <class Map, class T, int kWidth, bool kBackward>
+__global__ void __launch_bounds__(Block::kLanes* kShortWarps, 1)
+    short_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  short_block<kWidth, kBackward>(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
+}
+
+template <class Map, class Options, class T, bool kBackward>
+const char* start_short_rows(const void* options, const KernelCall<T>& call, const Launch& launch) {
+  return with_width(launch.width, [&]<int kWidth>(std::integral_constant<int, kWidth>) {
+    return start(short_kernel<Map, T, kWidth, kBackward>, call.schedule.num_short, call.schedule.num_heads, launch,
+                 types::map_of<Map, Options>(options), call);
+  });
+}
+
 template <class Map, class Options, class T>
 KernelFunctions<T> functions_for() {
-  return {.forward =
-              [](const void* options, const KernelCall<T>& call, const Launch& launch) {
-                return start(forward_kernel<Map, T>, call.schedule.num_tiles, call.schedule.num_heads, launch,
-                             types::map_of<Map, Options>(options), call);
-              },
-          .backward =
-              [](const void* options, const KernelCall<T>& call, const Launch& launch) {
-                const char* const error = start(backward_kernel<Map, T>, call.schedule.num_chunks, call.schedule.num_heads, launch,
-                                                types::map_of<Map, Options>(options), call);
-                if (error != nullptr) return error;
-                const int64_t sums = int64_t{call.schedule.num_key_rows} * call.d_head;
-                const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
-                return start(sum_partials_kernel<T>, blocks, call.schedule.num_heads, {kWarps, 0, launch.stream}, call);
-              }};
+  KernelFunctions<T> functions = {
+      .forward =
+          [](const void* options, const KernelCall<T>& call, const Launch& launch) {
+            return start(forward_kernel<Map, T>, call.schedule.num_tiles, call.schedule.num_heads, launch,
+                         types::map_of<Map, Options>(options), call);
+          },
+      .backward =
+          [](const void* options, const KernelCall<T>& call, const Launch& launch) {
+            const char* const error = start(backward_kernel<Map, T>, call.schedule.num_chunks, call.schedule.num_heads, launch,
+                                            types::map_of<Map, Options>(options), call);
+            if (error != nullptr) return error;
+            const int64_t sums = int64_t{call.schedule.num_key_rows} * call.d_head;
+            const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
+            return start(sum_partials_kernel<T>, blocks, call.schedule.num_heads, {.warps = kWarps, .stream = launch.stream}, call);
+          }};
+  if constexpr (kHasShortRows<T, Block> && types::RunsOnRowsTogether<Map>) {
+    functions.short_forward = start_short_rows<Map, Options, T, false>;
+    functions.short_backward = start_short_rows<Map, Options, T, true>;
+  }
+  return functions;
 }
 
 template <class Map, class Options, std::same_as<Block>>

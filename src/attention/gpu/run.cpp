@@ -64,11 +64,13 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
   auto& [lists, schedule, memory] = one;
   const std::vector<int32_t>& slots = call.keys->slots;
   const int64_t key_rows = call.k.size(0);
-  const Sources sources = wants_gradients ? find_sources(lists, *call.keys, key_rows) : Sources();
+  const bool has_partials = wants_gradients && !lists.tasks.empty();
+  const Sources sources = has_partials ? find_sources(lists, *call.keys, key_rows) : Sources();
   schedule = {};
   Upload upload;
   upload.add(lists.tasks, schedule.tasks);
   upload.add(lists.tiles, schedule.tiles);
+  upload.add(lists.short_sentences, schedule.short_sentences);
   upload.add(lists.chunks, schedule.chunks);
   upload.add(lists.segments, schedule.segments);
   upload.add(lists.first_segment, schedule.first_segment);
@@ -142,13 +144,16 @@ class GpuRun {
     shared_.context = matrix_of<T>(result);
     for (const UploadedSchedule& one : schedules_.all) {
       shared_.schedule = one.schedule;
-      start(functions_.forward, one.lists, one.lists.forward_bytes);
+      if (one.schedule.num_tiles > 0) start(functions_.forward, {.warps = one.lists.warps}, one.lists.forward_bytes);
+      for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_forward, one, launch, launch.forward_bytes);
     }
     return result;
   }
 
   AttentionGradients backward(const Tensor& of_context) {
-    AttentionGradients gradients = allocate_gradients(call_, /*uncleared=*/true);
+    const bool writes_all =
+        std::all_of(schedules_.all.begin(), schedules_.all.end(), [](const UploadedSchedule& one) { return one.lists.writes_every_key; });
+    AttentionGradients gradients = allocate_gradients(call_, /*uncleared=*/writes_all);
     shared_.context_gradient = matrix_of<const T>(of_context);
     shared_.is_aligned = shared_.is_aligned && is_aligned(of_context);
     shared_.q_gradient = matrix_of<T>(gradients.q);
@@ -175,17 +180,27 @@ class GpuRun {
 
   void backward(const UploadedSchedule& one) {
     shared_.schedule = one.schedule;
-    const Tensor partials = at::zeros({2, one.schedule.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
-    shared_.k_partial = partials[0].data_ptr<float>();
-    shared_.v_partial = partials[1].data_ptr<float>();
-    start(functions_.backward, one.lists, one.lists.backward_bytes);
+    if (one.schedule.num_chunks > 0) {  // first: they write the gradients of every key, those of short sentences as 0
+      const Tensor partials = at::zeros({2, one.schedule.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
+      shared_.k_partial = partials[0].data_ptr<float>();
+      shared_.v_partial = partials[1].data_ptr<float>();
+      start(functions_.backward, {.warps = one.lists.warps}, one.lists.backward_bytes);
+    }
+    for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_backward, one, launch, launch.backward_bytes);
   }
 
-  void start(const char* (*function)(const void*, const KernelCall<T>&, const Launch&), const ScheduleLists& schedule,
-             int64_t shared_bytes) const {
+  /// Works on the short sentences of one launch.
+  void start(KernelFunction<T> function, const UploadedSchedule& one, const ShortLaunch& launch, int64_t shared_bytes) {
+    shared_.schedule.short_sentences = one.schedule.short_sentences + launch.first;
+    shared_.schedule.num_short = launch.count;
+    start(function, {.warps = launch.warps, .width = launch.width}, shared_bytes);
+  }
+
+  void start(KernelFunction<T> function, Launch launch, int64_t shared_bytes) const {
+    launch.shared_bytes = static_cast<int>(shared_bytes);
     on_gpu(call_.q.device(), [&](void* stream) {
-      return function(call_.type->options(), shared_,
-                      {.warps = schedule.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream});
+      launch.stream = stream;
+      return function(call_.type->options(), shared_, launch);
     });
   }
 
@@ -208,6 +223,13 @@ class GpuRun {
 
 bool is_bf16(const AttentionCall& call) {
   return call.q.scalar_type() == at::kBFloat16;
+}
+
+/// Returns true if there are kernels for the call's short sentences.
+bool has_short_rows(const AttentionCall& call) {
+  const TypeKernels& kernels = *kernels_for(call);
+  return engine_for(call.q)->takes_short_rows &&
+         (is_bf16(call) ? kernels.for_bf16.short_forward != nullptr : kernels.for_float.short_forward != nullptr);
 }
 
 /// Returns the context computed by the CPU's core, in float, from the same inputs.
@@ -254,7 +276,8 @@ ScheduleKey origin_of(const AttentionCall& call) {
                              .uses_positions = entry.info.uses_positions,
                              .in_bf16 = is_bf16(call),
                              .wants_gradients = at::GradMode::is_enabled(),
-                             .limit = engine_for(call.q)->shared_bytes()};
+                             .limit = engine_for(call.q)->shared_bytes(),
+                             .has_short_rows = has_short_rows(call)};
   return {.offsets = call.queries->offsets(),
           .ids = call.queries->ids(),
           .keys = *call.keys,

@@ -12,7 +12,8 @@ namespace lacuna::cuda {
 /// The kernels of all types, and the device that they run on.
 struct Engine {
   std::span<const TypeKernels> kernels;
-  int (*shared_bytes)();  ///< that a block may use
+  int (*shared_bytes)();         ///< that a block may use
+  bool takes_short_rows = true;  ///< false, in tests: short sentences go through the kernels of tiles too
 };
 
 /// For tests: sends calls on CPU tensors through these kernels, compiled for the host, in place of the CPU's core; null ends that.

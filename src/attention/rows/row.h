@@ -15,14 +15,16 @@
 /// the keys it sees. A type's maths is written once, on rows, and runs on vectors of floats (row_simd.h), on a plain
 /// row of double (row_plain.h), and on a warp of a GPU. A forward pass without branches on a row's numbers (row::select
 /// and row::search stand for them) may also run on many short rows, one in each lane of a vector (row_simd.h),
-/// where a row's numbers are vectors too: such a RowMap declares one_row_per_lane.
+/// where a row's numbers are vectors too: such a RowMap declares one_row_per_lane. A GPU works on rows of some hundred keys
+/// likewise, many at once (gpu/register_row.h), where the backward pass may not branch either: a RowMap that is for it
+/// alone declares rows_together.
 ///
 /// A row holds visible keys only and is never empty: no type has to think of keys that are hidden.
 
 // What is not about rows in a type's file (its options' checks, its learned parameters, its examples) stands between
 // #if LACUNA_HOST and #endif, hidden from nvcc and from files compiled for each instruction set (type_simd.cpp.in).
 #ifdef __CUDACC__
-#define LACUNA_HD LACUNA_HOST_DEVICE inline
+#define LACUNA_HD LACUNA_HOST_DEVICE __forceinline__  // else arrays that it is given would not stay in registers
 #define LACUNA_ROWS_ONLY
 #else
 // Always inlined: compiled for several instruction sets, of which the linker must never pick one for the others.
@@ -160,11 +162,13 @@ LACUNA_HD T normal_cdf(T x) {
 /// numbers of this row in the order in which the type names them. The backward pass adds to their gradients.
 template <class S>
 struct RowContext {
+  using Gradient = std::conditional_t<std::is_arithmetic_v<S>, double, S>;
+
   bool training = false;
   S position = 0;
   int num_numbers = 0;
   const S* numbers = nullptr;
-  double* number_gradients = nullptr;
+  Gradient* number_gradients = nullptr;
   // A number of the row that is found by passes over it (such as a threshold): the forward pass keeps it (null = does
   // not), so that it is known where the backward pass computes the weights again.
   S* kept_number = nullptr;

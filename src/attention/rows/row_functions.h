@@ -77,6 +77,13 @@ concept RunsOneRowPerLane = requires {
   Map::one_row_per_lane;
 };
 
+/// A map whose passes may both run on many rows at once, as on a GPU: neither branches on a row's numbers. It declares
+/// rows_together, or one_row_per_lane.
+template <class Map>
+concept RunsOnRowsTogether = RunsOneRowPerLane<Map> || requires {
+  Map::rows_together;
+};
+
 /// Runs the map's forward pass in the form that it has.
 template <class Map, Row R>
 LACUNA_HD void run_forward(const Map& map, R scores, [[maybe_unused]] const RowContext<typename R::scalar>& context) {

@@ -44,6 +44,7 @@ struct Options {
 };
 
 struct RowMap {
+  static constexpr bool rows_together = true;
   Options options;
 
   LACUNA_HD bool is_sparse() const { return options.activation == Activation::kRelu; }

@@ -70,6 +70,7 @@ struct Mask {
 };
 
 struct RowMap {
+  static constexpr bool rows_together = true;
   Options options;
 
   LACUNA_HD int num_numbers() const { return 1; }
@@ -95,7 +96,7 @@ struct RowMap {
       return select(mask.left(key) <= S(0), decltype(z)(S(0)), weight);  // of a span that is NaN, NaN stays
     });
     const S total = scores.sum([](auto p) { return p; });
-    const S scale = total > 0 ? 1 / total : S(0);
+    const S scale = select(total > S(0), 1 / total, S(0));
     scores.map([=](auto p) { return p * scale; });
   }
 
