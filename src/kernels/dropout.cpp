@@ -29,10 +29,8 @@ const ListsOnGpu& lists_on_gpu(const RaggedShapePtr& shape, at::Device device) {
 Tensor factors_on_gpu(const Dropout& dropout, int64_t columns, at::Device device) {
   const Tensor ones = at::ones({dropout.shape->num_tokens(), columns}, at::TensorOptions(at::kFloat).device(device));
   Tensor factors = at::empty_like(ones);
-  if constexpr (gpu::kAreBuilt) {
-    const DropRows<float> args = {columns, data_of<float>(ones), dropout.rows(device), mutable_data_of<float>(factors)};
-    on_gpu(device, [&](void* stream) { return gpu::drop(args, ones.size(0), stream); });
-  }
+  const DropRows<float> args = {columns, data_of<float>(ones), dropout.rows(device), mutable_data_of<float>(factors)};
+  with_gpu_kernels(ones, [&](const gpu::Kernels& kernels, void* stream) { return kernels.drop(args, ones.size(0), stream); });
   return factors;
 }
 
@@ -75,8 +73,8 @@ DropoutRows Dropout::rows(at::Device device) const {
 
 Tensor dropout_factors(const Dropout& dropout, int64_t columns, const at::TensorOptions& options) {
   if (dropout.rows().threshold == 0) return at::ones({dropout.shape ? dropout.shape->num_tokens() : 1, columns}, options);
-  const bool is_on_gpu = gpu::kAreBuilt && options.device().is_cuda();
-  return (is_on_gpu ? factors_on_gpu(dropout, columns, options.device()) : factors_on_cpu(dropout, columns)).to(options);
+  const bool has_kernels = gpu::kernels_for(options.device().is_cuda()) != nullptr;
+  return (has_kernels ? factors_on_gpu(dropout, columns, options.device()) : factors_on_cpu(dropout, columns)).to(options);
 }
 
 }  // namespace lacuna

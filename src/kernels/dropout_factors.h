@@ -47,6 +47,13 @@ class DroppedRow {
     const uint32_t word = bits.word[half / 2], decision = half % 2 == 0 ? word & 0xffff : word >> 16;
     return decision >= threshold_ ? static_cast<T>(scale_) : T(0);
   }
+  /// Returns the factor of one feature; to ask for many, draw their blocks.
+  template <class T>
+  LACUNA_HOST_DEVICE T factor_of(int64_t feature) const {
+    using Blocks = FeatureBlocks;
+    const int64_t in_group = feature % Blocks::kGroup;
+    return factor<T>(draw(feature / Blocks::kGroup * Blocks::kLanes + in_group % Blocks::kLanes), in_group / Blocks::kLanes);
+  }
 
  private:
   /// Returns the sentence of a row. Of several sentences that begin at one row, all but the last are empty.

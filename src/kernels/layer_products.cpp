@@ -17,7 +17,7 @@ Tensor rounded_to_bf16(const Tensor& values) {
 }
 
 RoundedWithSums rounded_with_sums(const Tensor& rows) {
-  if (rows.is_cpu() && rows.scalar_type() == at::kBFloat16) return {rows, sums_of_rounded(rows)};
+  if (!is_on_gpu(rows) && rows.scalar_type() == at::kBFloat16) return {rows, sums_of_rounded(rows)};
   if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0, /*keepdim=*/false, at::kFloat)};
   const int64_t count = rows.size(0), columns = rows.size(1);
   const Tensor rounded = at::empty(rows.sizes(), rows.options().dtype(at::kBFloat16)),
@@ -25,8 +25,9 @@ RoundedWithSums rounded_with_sums(const Tensor& rows) {
   with_scalar_of(rows, [&](auto t) {
     using T = decltype(t);
     const RoundedRows<T> args = {columns, data_of<T>(rows), bf16_bits_of(rounded), mutable_data_of<T>(sums)};
-    if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-      if (has_gpu_rows(rows)) return on_gpu(rows.device(), [&](void* stream) { return gpu::round_rows(args, count, stream); });
+    if constexpr (std::is_same_v<T, float>) {
+      const auto start = [&](const gpu::Kernels& kernels, void* stream) { return kernels.round_rows(args, count, stream); };
+      if (has_gpu_rows(rows)) return with_gpu_kernels(rows, start);
     }
     for_sum_blocks(row_kernels<T>().round_rows, args, count);
   });

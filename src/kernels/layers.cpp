@@ -48,8 +48,9 @@ Tensor activation_forward(const Tensor& x, Activation activation, const Dropout&
     using T = decltype(t);
     const ActivationRows<T> args = {x.size(1), activation, dropout.rows(x.device()), data_of<T>(x), nullptr, mutable_data_of<T>(result),
                                     nullptr};
-    if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-      if (has_gpu_rows(x)) return on_gpu(x.device(), [&](void* stream) { return gpu::activation_forward(args, x.size(0), stream); });
+    if constexpr (std::is_same_v<T, float>) {
+      const auto start = [&](const gpu::Kernels& kernels, void* stream) { return kernels.activation_forward(args, x.size(0), stream); };
+      if (has_gpu_rows(x)) return with_gpu_kernels(x, start);
     }
     for_rows(row_kernels<T>().activation_forward, args, x.size(0));
   });
@@ -80,9 +81,11 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
                                       data_of<T>(gradient),
                                       const_cast<T*>(data_of<T>(kept)),  // read only
                                       mutable_data_of<T>(to)};
-      if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-        if (has_gpu_rows(kept))
-          return on_gpu(kept.device(), [&](void* stream) { return gpu::activation_backward(args, kept.size(0), stream); });
+      if constexpr (std::is_same_v<T, float>) {
+        const auto start = [&](const gpu::Kernels& kernels, void* stream) {
+          return kernels.activation_backward(gpu::ActivationGradientRows<float>{args, nullptr}, kept.size(0), stream);
+        };
+        if (has_gpu_rows(kept)) return with_gpu_kernels(kept, start);
       }
       for_rows(row_kernels<T>().activation_backward, args, kept.size(0));
     });
@@ -275,7 +278,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
 };
 
 bool has_row_blocks(const ResidualEnd& end) {
-  return end.residual.is_cpu() && end.residual.scalar_type() == at::kFloat;
+  return has_row_loops(end.residual) && end.residual.scalar_type() == at::kFloat;
 }
 
 /// Calls f with a number of what the products' factors are stored in.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "kernels/device_work.h"
 #include "kernels/profile.h"
 #include "kernels/row_tensors.h"
 
@@ -29,7 +30,7 @@ bool is_bf16(const Tensor& factor) {
 template <class F>
 bool with_block_kernel(const Tensor& a, const Tensor& b, Precision precision, const F& f) {
   static const CpuTarget bf16_target = bf16_targets().front();
-  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
+  if (is_on_gpu(a) || a.numel() == 0 || b.numel() == 0) return false;
   const bool in_tiles = precision == Precision::kBf16x3 && bf16_target == CpuTarget::kAmx;
   const bool in_blocks = in_tiles || matmul_backend() == MatmulBackend::kBlocks;
   if (!is_bf16(a) && (a.scalar_type() != at::kFloat || !in_blocks)) return false;
@@ -55,6 +56,12 @@ void multiply_bf16_by_libtorch(Tensor result, const Tensor& a, const Tensor& b, 
   if (a.is_cuda() && a.numel() > 0) {
     sum_in_float_on_gpu();
     adds ? at::addmm_out(result, result, a, b, at::kFloat) : at::mm_out(result, a, b, at::kFloat);
+    return;
+  }
+  if (is_on_gpu(a) && a.numel() > 0) {  // emulated: LibTorch's product of bf16 that is returned in float is the GPU's alone
+    const CountedAsOne launch;
+    const Tensor left = a.to(at::kFloat), right = b.to(at::kFloat);
+    adds ? at::addmm_out(result, result, left, right) : at::mm_out(result, left, right);
     return;
   }
   if (!adds) result.zero_();
@@ -121,7 +128,7 @@ void matmul_into(const Tensor& result, const Tensor& a, const Tensor& b, bool ad
 }
 
 Tensor matmul_to_bf16(const Tensor& a, const Tensor& b, const Tensor& bias) {
-  if (!a.is_cpu()) {
+  if (is_on_gpu(a)) {
     sum_in_float_on_gpu();
     return bias.defined() ? at::addmm(bias.to(at::kBFloat16), a, b) : at::mm(a, b);
   }

@@ -173,7 +173,8 @@ Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
                                 .loss = mutable_data_of<double>(chunk.loss),
                                 .nll = mutable_data_of<double>(chunk.nll),
                                 .correct = mutable_data_of<int64_t>(chunk.correct)};
-  if constexpr (gpu::kAreBuilt) on_gpu(logits.device(), [&](void* stream) { return gpu::smoothed_loss(args, logits.size(0), stream); });
+  with_gpu_kernels(logits,
+                   [&](const gpu::Kernels& kernels, void* stream) { return kernels.smoothed_loss(args, logits.size(0), stream); });
   return rounds ? rounded : logits;
 }
 
@@ -234,7 +235,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLoss);
     const Tensor& factor = gradients[0];
-    const bool is_known = factor.is_cpu();  // a GPU would have to be waited for
+    const bool is_known = !is_on_gpu(factor);  // a GPU would have to be waited for
     const double known = is_known ? factor.item<double>() : 0;
     const auto scaled = [&](const char* name) {
       Tensor gradient = context->saved_data[name].toTensor();

@@ -29,10 +29,9 @@ ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, 
 template <class T, class Normed, class Output>
 void backward_pass(void (*loop)(const ResidualNormBackward<T, Normed, Output>&, int64_t, int64_t),
                    const ResidualNormBackward<T, Normed, Output>& args, const Tensor& sum) {
-  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-    if (has_gpu_rows(sum) && args.output_sums != nullptr) throw std::logic_error("a GPU does not sum the output's gradient");
-    if (has_gpu_rows(sum))
-      return on_gpu(sum.device(), [&](void* stream) { return gpu::residual_norm_backward(args, sum.size(0), stream); });
+  if constexpr (std::is_same_v<T, float>) {
+    const auto start = [&](const gpu::Kernels& kernels, void* stream) { return kernels.residual_norm_backward(args, sum.size(0), stream); };
+    if (has_gpu_rows(sum)) return with_gpu_kernels(sum, start);
   }
   for_sum_blocks(loop, args, sum.size(0));
 }
@@ -79,13 +78,16 @@ ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool
 }
 
 void ResidualNormRows::take_on_gpu(const Tensor& output) const {
-  if constexpr (gpu::kAreBuilt) {
-    on_gpu(end_.residual.device(), [&](void* stream) {
-      const int64_t rows = end_.residual.size(0);
-      return is_rounded() ? gpu::residual_norm_forward(arguments<float, uint16_t>(data_of<float>(output), 0), rows, stream)
-                          : gpu::residual_norm_forward(arguments<float, float>(data_of<float>(output), 0), rows, stream);
+  const int64_t rows = end_.residual.size(0);
+  const auto start = [&](const auto* data) {
+    using Output = std::remove_cvref_t<decltype(*data)>;
+    with_gpu_kernels(end_.residual, [&](const gpu::Kernels& kernels, void* stream) {
+      return is_rounded() ? kernels.residual_norm_forward(arguments<float, uint16_t, Output>(data, 0), rows, stream)
+                          : kernels.residual_norm_forward(arguments<float, float, Output>(data, 0), rows, stream);
     });
-  }
+  };
+  const bool output_is_rounded = output.defined() && output.scalar_type() == at::kBFloat16;
+  output_is_rounded ? start(const_bf16_bits_of(output)) : start(data_of<float>(output));
 }
 
 ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& in, const OutputGradient& output) {
@@ -96,7 +98,8 @@ ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& 
   const Tensor normed_gradient = in.normed_gradient.defined() ? in.normed_gradient.contiguous() : at::zeros_like(sum);
   const bool is_alike = in.dropout.rate == 0 && !output.is_rounded;  // the output's gradient and the residual's
   const bool is_written = output.is_wanted && (!is_alike || output.wants_sums);
-  const Tensor sums = at::empty({3, sum_blocks(rows), columns}, sum.options());
+  const int64_t rows_per_sum = has_gpu_rows(sum) ? gpu::kRowsPerNormSum : kRowsPerSum, parts = (rows + rows_per_sum - 1) / rows_per_sum;
+  const Tensor sums = at::empty({output.wants_sums ? 3 : 2, parts, columns}, sum.options());
   ResidualNormGradients to;
   to.residual = at::empty_like(sum);
   if (is_written) to.output = at::empty_like(sum, output.is_rounded ? at::kBFloat16 : sum.scalar_type());
@@ -125,15 +128,16 @@ ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& 
     });
   });
   if (output.is_wanted && !is_written) to.output = to.residual;
-  if (output.wants_sums) to.output_sums = sums[2].sum(0);
-  if (sum.is_cpu()) {
-    to.gain = sums[0].sum(0);
-    if (!in.is_rms) to.bias = sums[1].sum(0);
-  } else {  // where starting a sum takes longer than summing
-    const std::vector<Tensor> totals = sums.narrow(0, 0, 2).sum(1).unbind(0);
+  if (is_on_gpu(sum)) {  // where starting a sum takes longer than summing
+    const std::vector<Tensor> totals = sums.sum(1).unbind(0);
     to.gain = totals[0];
     if (!in.is_rms) to.bias = totals[1];
+    if (output.wants_sums) to.output_sums = totals[2];
+    return to;
   }
+  to.gain = sums[0].sum(0);
+  if (!in.is_rms) to.bias = sums[1].sum(0);
+  if (output.wants_sums) to.output_sums = sums[2].sum(0);
   return to;
 }
 

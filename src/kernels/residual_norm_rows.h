@@ -29,10 +29,10 @@ class ResidualNormRows {
   template <class T>
   void take(const T* output, int64_t begin, int64_t end) const {
     with_residual_norm_kernels<T>(is_rounded(), false, [&](const auto& kernels, auto normed, auto) {
-      kernels.forward(arguments<T, decltype(normed)>(output, begin), begin, end);
+      kernels.forward(arguments<T, decltype(normed), T>(output, begin), begin, end);
     });
   }
-  /// Processes all rows, on a GPU. `output` may be undefined.
+  /// Processes all rows, on a GPU. `output` is float or bf16, and may be undefined.
   void take_on_gpu(const Tensor& output) const;
 
   /// The sum is the residual itself where there is no output.
@@ -44,8 +44,8 @@ class ResidualNormRows {
  private:
   bool is_rounded() const { return normed_.scalar_type() == at::kBFloat16; }
 
-  template <class T, class Normed>
-  ResidualNormForward<T, Normed> arguments(const T* output, int64_t first_row) const {
+  template <class T, class Normed, class Output>
+  ResidualNormForward<T, Normed, Output> arguments(const Output* output, int64_t first_row) const {
     return {.columns = end_.residual.size(1),
             .residual = data_of<T>(end_.residual),
             .output = output,

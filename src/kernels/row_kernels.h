@@ -31,11 +31,11 @@ struct DropoutRows {
 // Stored, Normed, Output: the type T of a kernel, or uint16_t for numbers rounded to bf16.
 
 /// sum = residual + dropout(output); normed = norm(sum) * gain + bias. All [T, columns].
-template <class T, class Normed>
+template <class T, class Normed, class Output = T>
 struct ResidualNormForward {
   int64_t columns;
   const T* residual;
-  const T* output;    ///< null = nothing is added, and the sum is the residual
+  const Output* output;  ///< null = nothing is added, and the sum is the residual; other than T on a GPU only
   int64_t first_row;  ///< the output begins at this row
   DropoutRows dropout;
   bool is_rms;
@@ -57,7 +57,7 @@ struct ResidualNormBackward {
   const T* gain;
   T* residual_gradient;
   Output* output_gradient;   ///< null = not wanted
-  T *gain_sums, *bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+  T *gain_sums, *bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block (a GPU: kernels/gpu/kernels.h)
   T* output_sums;            ///< the same, of the output's gradient before it is rounded; null = not wanted
 };
 
@@ -159,6 +159,7 @@ struct EmbedRows {
   int64_t zero_id;  ///< -1 = none
   DropoutRows dropout;
   T* result;
+  int64_t table_rows = 0;  ///< a GPU's kernel reads no others
 };
 
 /// result = dropout(input).

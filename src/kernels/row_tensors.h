@@ -5,7 +5,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "kernels/dropout.h"
-#include "kernels/gpu_rows.h"
+#include "kernels/gpu/kernels.h"
 #include "kernels/parallel.h"
 #include "kernels/row_kernels.h"
 
@@ -58,6 +58,9 @@ void for_sum_blocks(Kernel kernel, const Args& args, int64_t rows) {
 inline uint16_t* bf16_bits_of(const at::Tensor& tensor) {
   return static_cast<uint16_t*>(tensor.mutable_data_ptr());
 }
+inline const uint16_t* const_bf16_bits_of(const at::Tensor& tensor) {
+  return static_cast<const uint16_t*>(tensor.const_data_ptr());
+}
 
 /// Calls `f` with a value of the tensor's type, float or double.
 template <class F>
@@ -66,13 +69,22 @@ auto with_scalar_of(const at::Tensor& tensor, F f) {
   return f(float());
 }
 
+/// Returns whether the tensor goes the way of a GPU's tensors: it is there, or lies on the CPU while a test emulates GPUs.
+inline bool is_on_gpu(const at::Tensor& tensor) {
+  return !tensor.is_cpu() || gpu::kernels_for(false) != nullptr;
+}
 /// Returns whether the row loops take the tensor: float or double on the CPU.
 inline bool has_row_loops(const at::Tensor& tensor) {
-  return tensor.is_cpu() && (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
+  return !is_on_gpu(tensor) && (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
 }
 /// Returns whether the GPU's row kernels take the tensor: float on a GPU.
 inline bool has_gpu_rows(const at::Tensor& tensor) {
-  return gpu::kAreBuilt && tensor.is_cuda() && tensor.scalar_type() == at::kFloat;
+  return tensor.scalar_type() == at::kFloat && is_on_gpu(tensor) && gpu::kernels_for(tensor.is_cuda()) != nullptr;
+}
+/// Calls start(kernels, stream) for a tensor's device, for which there must be kernels.
+template <class F>
+void with_gpu_kernels(const at::Tensor& tensor, const F& start) {
+  on_gpu(tensor.device(), [&](void* stream) { return start(*gpu::kernels_for(tensor.is_cuda()), stream); });
 }
 /// Returns whether either takes the tensor. All others go to the references.
 inline bool has_row_kernels(const at::Tensor& tensor) {

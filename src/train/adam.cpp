@@ -70,9 +70,20 @@ void update_on_cpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
   });
 }
 
+using AdamStart = const char* (*)(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
+AdamStart emulated_update = nullptr;
+
+/// Returns what starts the kernel for a buffer; null = there is none.
+AdamStart kernel_for(const at::Tensor& buffer) {
+#if LACUNA_CUDA
+  if (buffer.is_cuda()) return adam_update_on_gpu;
+#endif
+  return buffer.is_cpu() ? emulated_update : nullptr;
+}
+
 bool are_on_cpu(const PlacedGradients& gradients) {
   return std::all_of(gradients.begin(), gradients.end(),
-                     [](const PlacedGradient& placed) { return !placed.gradient.defined() || placed.gradient.is_cpu(); });
+                     [](const PlacedGradient& placed) { return !placed.gradient.defined() || !is_on_gpu(placed.gradient); });
 }
 
 std::vector<at::Tensor> defined(const PlacedGradients& gradients) {
@@ -123,11 +134,14 @@ void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
                                         .second = data(buffers.second_moment),
                                         .average = data(buffers.average),
                                         .gradient = flat.const_data_ptr<float>()};
-  if constexpr (gpu::kAreBuilt)
-    on_gpu(flat.device(), [&](void* stream) { return adam_update_on_gpu(pointers, step, flat.numel(), stream); });
+  on_gpu(flat.device(), [&](void* stream) { return kernel_for(flat)(pointers, step, flat.numel(), stream); });
 }
 
 }  // namespace
+
+void emulate_adam(AdamStart update) {
+  emulated_update = update;
+}
 
 std::vector<double> squares_of_chunks(const PlacedGradients& gradients) {
   if (!are_on_cpu(gradients)) return {sum_of_squares_by_aten(gradients)};
@@ -152,9 +166,10 @@ double sum_of_squares(const PlacedGradients& gradients) {
 }
 
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
-  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kFloat) return update_on_cpu<float>(buffers, gradients, step);
-  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kDouble) return update_on_cpu<double>(buffers, gradients, step);
-  if (has_gpu_rows(buffers.values)) return update_on_gpu(buffers, gradients, step);
+  const at::ScalarType type = buffers.values.scalar_type();
+  if (type == at::kFloat && kernel_for(buffers.values) != nullptr) return update_on_gpu(buffers, gradients, step);
+  if (buffers.values.is_cpu() && type == at::kFloat) return update_on_cpu<float>(buffers, gradients, step);
+  if (buffers.values.is_cpu() && type == at::kDouble) return update_on_cpu<double>(buffers, gradients, step);
   adam_update_reference(buffers, gradients, step);
 }
 

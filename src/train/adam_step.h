@@ -62,4 +62,7 @@ LACUNA_HOST_DEVICE inline void update_element(const AdamPointers<T>& p, const Ad
 /// Updates `count` elements on the current GPU. Returns null or an error message. Exists in builds with CUDA only.
 const char* adam_update_on_gpu(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
 
+/// For tests that emulate kernels: makes adam_update() call this for buffers on the CPU, in place of its loop; null ends that.
+void emulate_adam(const char* (*update)(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream));
+
 }  // namespace lacuna

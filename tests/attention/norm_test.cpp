@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "config/yaml.h"
-#include "kernels/gpu_rows.h"
+#include "kernels/gpu/kernels.h"
 
 namespace lacuna {
 namespace {

@@ -6,6 +6,7 @@
 #include "attention/gpu/launch.h"
 #include "attention/rows/row_functions.h"
 #include "emulated_block.h"
+#include "kernels/gpu/started.h"
 
 /// From a type's row map to kernels that run on the CPU, in an EmulatedBlock.
 namespace lacuna::cuda {
@@ -13,6 +14,7 @@ namespace lacuna::cuda {
 /// work(block, index, place, memory) for every block of the grid, by each of its threads.
 template <class Block, class Work>
 void emulate(int blocks, int heads, int shared_bytes, Work work) {
+  if (blocks * heads > 0) gpu::count_launch();
   std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
   unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
   typename Block::Meeting meeting;
@@ -53,6 +55,7 @@ KernelFunctions<T> emulated_functions_for() {
                                                    [&](const Block& block, int index, int place, unsigned char* memory) {
                                                      backward_block(map, call, block, index, place, memory);
                                                    });
+                                    gpu::count_launch();
                                     for (int row = 0; row < call.schedule.num_key_rows; ++row)
                                       for (int place = 0; place < call.schedule.num_heads; ++place)
                                         for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "../base/scratch_folder.h"
 #include "base/ragged.h"
@@ -9,12 +10,14 @@
 #include "checkpoint/checkpoint.h"
 #include "config/yaml.h"
 #include "kernels/dropout.h"
+#include "emulated_gpu.h"
 #include "toy.h"
 #include "train/adam.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 
-// Models on a GPU against the same models on the CPU: losses, gradients, updates, decoding. Nothing of it runs where there is no GPU.
+// Models on a GPU against the same models on the CPU: losses, gradients, updates, decoding. Training runs emulated on the CPU, too; the
+// rest is left out where there is no GPU.
 namespace lacuna {
 namespace {
 
@@ -36,6 +39,23 @@ class OnGpu : public testing::Test {
     if (!at::hasCUDA()) GTEST_SKIP() << "no GPU in this build or machine";
   }
 };
+
+/// Runs on a GPU, where there is one, and on the CPU with the GPU's kernels emulated.
+class OnGpuOrEmulated : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!GetParam() && !at::hasCUDA()) GTEST_SKIP() << "no GPU in this build or machine";
+  }
+  std::string device() const { return GetParam() ? "cpu" : "cuda"; }
+  template <class F>
+  auto on_gpu(const F& f) const {
+    std::optional<EmulatedGpu> emulation;
+    if (GetParam()) emulation.emplace();
+    return f();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, OnGpuOrEmulated, testing::Bool(), [](const auto& info) { return info.param ? "Emulated" : "Gpu"; });
 
 std::vector<std::string> attentions() {
   return {"{type: softmax}", "{type: entmax, alpha: learned}",
@@ -117,12 +137,13 @@ void expect_alike(const TwoUpdates& found, const TwoUpdates& expected, const Gpu
     EXPECT_LE(norm_of(found.gradients.at(name) - gradient), tolerance.gradient * (norm_of(gradient) + some)) << name;
 }
 
-TEST_F(OnGpu, TrainsAsOnTheCpu) {
+TEST_P(OnGpuOrEmulated, TrainsAsOnTheCpu) {
   for (const std::string& attention : attentions())
     for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       const bool in_bf16 = precision == Precision::kBf16;
       SCOPED_TRACE(attention + (in_bf16 ? ", bf16" : ", fp32"));
-      expect_alike(two_updates_on("cuda", attention, precision), two_updates_on("cpu", attention, precision), in_bf16 ? kInBf16 : kInFp32);
+      const TwoUpdates found = on_gpu([&] { return two_updates_on(device(), attention, precision); });
+      expect_alike(found, two_updates_on("cpu", attention, precision), in_bf16 ? kInBf16 : kInFp32);
     }
 }
 
@@ -160,20 +181,20 @@ TEST_F(OnGpu, WritesWeightsThatTheCpuReads) {
   for (const auto& [name, weight] : weights_of(*reader)) EXPECT_TRUE(at::equal(weight, weights.at(name).cpu())) << name;
 }
 
-TEST_F(OnGpu, UpdatesAsTheReference) {
+TEST_P(OnGpuOrEmulated, UpdatesAsTheReference) {
   at::manual_seed(3);
   for (const bool averages : {false, true}) {
     const auto random = [] { return at::randn({40000}); };
     const AdamBuffers here = {random(), random(), random().abs(), averages ? random() : Tensor()};
-    const auto on_gpu = [](const Tensor& buffer) { return buffer.defined() ? buffer.to(at::kCUDA) : buffer; };
-    const AdamBuffers there = {on_gpu(here.values), on_gpu(here.first_moment), on_gpu(here.second_moment), on_gpu(here.average)};
+    const auto copied = [&](const Tensor& buffer) { return buffer.defined() ? buffer.to(at::Device(device())).clone() : buffer; };
+    const AdamBuffers there = {copied(here.values), copied(here.first_moment), copied(here.second_moment), copied(here.average)};
     // One without a gradient, and elements of the buffers that are no parameter's.
     PlacedGradients gradients = {{16, 30000, at::randn({300, 100})}, {30016, 64, Tensor()}, {30096, 9904, at::randn({9904})}};
     const double squares = sum_of_squares(gradients);
     adam_update_reference(here, gradients, kSomeAdamStep);
-    for (PlacedGradient& placed : gradients) placed.gradient = on_gpu(placed.gradient);
-    EXPECT_NEAR(sum_of_squares(gradients), squares, 1e-6 * squares);
-    adam_update(there, gradients, kSomeAdamStep);
+    for (PlacedGradient& placed : gradients) placed.gradient = copied(placed.gradient);
+    EXPECT_NEAR(on_gpu([&] { return sum_of_squares(gradients); }), squares, 1e-6 * squares);
+    on_gpu([&] { adam_update(there, gradients, kSomeAdamStep); });
     const std::vector<std::pair<Tensor, Tensor>> pairs = {{there.values, here.values},
                                                           {there.first_moment, here.first_moment},
                                                           {there.second_moment, here.second_moment},
@@ -185,11 +206,12 @@ TEST_F(OnGpu, UpdatesAsTheReference) {
   }
 }
 
-TEST_F(OnGpu, DropsWhatTheCpuDrops) {
+TEST_P(OnGpuOrEmulated, DropsWhatTheCpuDrops) {
   const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths({0, 4, 0, 60, 0}, {3, 8, 2, int64_t{1} << 40, 21}));
   const Dropout dropout = {0.3, 7, shape};
   for (const int64_t columns : {1, 100, 128, 300}) {
-    const Tensor found = dropout_factors(dropout, columns, at::TensorOptions(at::kFloat).device(at::kCUDA));
+    const Tensor found =
+        on_gpu([&] { return dropout_factors(dropout, columns, at::TensorOptions(at::kFloat).device(at::Device(device()))); });
     EXPECT_TRUE(at::equal(found.cpu(), dropout_factors(dropout, columns, at::kFloat))) << columns;
   }
 }

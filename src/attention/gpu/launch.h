@@ -8,6 +8,7 @@
 #include "attention/gpu/short_rows.h"
 #ifdef __CUDACC__
 #include "base/cuda_message.h"
+#include "kernels/gpu/started.h"
 #endif
 
 /// From a type's row map to the plain functions of kernels.h.
@@ -100,6 +101,7 @@ const char* start(void (*kernel)(Parameters...), int blocks, int heads, const La
     cudaGetLastError();  // or the next launch would report it
     return message_of(error);
   }
+  gpu::count_launch();
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads));
   kernel<<<grid, static_cast<unsigned>(Block::kLanes * launch.warps), static_cast<size_t>(launch.shared_bytes),
            static_cast<cudaStream_t>(launch.stream)>>>(arguments...);

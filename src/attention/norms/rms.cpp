@@ -48,16 +48,18 @@ void with_kernels(const Inputs& inputs, F f) {
 
 template <class T, class Stored>
 void run_forward(const GatedRms<T, Stored>& loops, const GatedRmsRows<T, Stored>& args, const Tensor& rows) {
-  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-    if (rows.is_cuda()) return on_gpu(rows.device(), [&](void* stream) { return gpu::gated_rms_forward(args, rows.size(0), stream); });
+  if constexpr (std::is_same_v<T, float>) {
+    const auto start = [&](const gpu::Kernels& kernels, void* stream) { return kernels.gated_rms_forward(args, rows.size(0), stream); };
+    if (is_on_gpu(rows)) return with_gpu_kernels(rows, start);
   }
   for_rows(loops.forward, args, rows.size(0));
 }
 
 template <class T, class Stored>
 void run_backward(const GatedRms<T, Stored>& loops, const GatedRmsRows<T, Stored>& args, const Tensor& rows) {
-  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-    if (rows.is_cuda()) return on_gpu(rows.device(), [&](void* stream) { return gpu::gated_rms_backward(args, rows.size(0), stream); });
+  if constexpr (std::is_same_v<T, float>) {
+    const auto start = [&](const gpu::Kernels& kernels, void* stream) { return kernels.gated_rms_backward(args, rows.size(0), stream); };
+    if (is_on_gpu(rows)) return with_gpu_kernels(rows, start);
   }
   for_sum_blocks(loops.backward, args, rows.size(0));
 }
@@ -86,7 +88,7 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
     const Tensor &rows = inputs.rows, gradient = outputs[0].contiguous(), of_rows = at::empty_like(rows);
     const bool has_gate = inputs.gate.defined();
     const Tensor sums = at::empty({has_gate ? 2 : 1, sum_blocks(rows.size(0)), rows.size(1)}, inputs.gain.options());
-    const Tensor inverse_rms = rows.is_cpu() ? Tensor() : at::empty({rows.size(0)}, inputs.gain.options());
+    const Tensor inverse_rms = !is_on_gpu(rows) ? Tensor() : at::empty({rows.size(0)}, inputs.gain.options());
     with_kernels(inputs, [&](const auto& kernels, auto args) {
       using Stored = std::remove_pointer_t<decltype(args.result)>;
       using T = std::remove_pointer_t<decltype(args.gain_sums)>;

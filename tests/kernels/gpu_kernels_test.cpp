@@ -1,36 +1,71 @@
-#include "kernels/gpu_rows.h"
+#include <optional>
 
 #include "compare.h"
+#include "emulated_kernels.h"
 #include "kernels/layer_products.h"
 #include "kernels/layers.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
-// The row kernels for GPUs against the references on the CPU. Nothing of it runs where there is no GPU.
+// The row kernels for GPUs against the references in double: on a GPU where there is one, and emulated on the CPU.
 namespace lacuna {
 namespace {
 
-class RowsOnGpu : public testing::Test {
+/// What attention's norm is given, on the CPU: context [T, D] and the result's gradient of float or bf16, gain [D] and gate [D] of float.
+struct GatedRmsCase {
+  Tensor context, gradient, gain, gate;  // gate undefined = none
+};
+
+/// Runs on a GPU, where there is one, and emulated on the CPU.
+class RowsOnGpu : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (!gpu::kAreBuilt || !at::hasCUDA()) GTEST_SKIP() << "no GPU in this build or machine";
+    is_emulated_ = GetParam();
+    if (!is_emulated_ && !(gpu::kAreBuilt && at::hasCUDA())) GTEST_SKIP() << "no GPU in this build or machine";
     at::manual_seed(7);
   }
+
+  at::Device device() const { return is_emulated_ ? at::kCPU : at::kCUDA; }
+  Tensor there(const Tensor& x) const { return x.defined() ? x.to(device()) : x; }
+  /// Returns f(), with tensors on the CPU going the way of a GPU's if that is what is tested.
+  template <class F>
+  auto on_gpu(const F& f) const {
+    std::optional<gpu::Emulation> emulation;
+    if (is_emulated_) emulation.emplace();
+    return f();
+  }
+
+  using Function = std::function<Tensor(const Inputs&)>;
+
+  /// The result on the CPU, and the gradients of all inputs: for leaves of a type on a device.
+  static std::vector<Tensor> outcome(const Function& f, const Inputs& inputs, at::ScalarType type, at::Device device) {
+    Inputs leaves;
+    for (const Tensor& x : inputs) leaves.push_back(x.to(device, type, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
+    const Tensor result = f(leaves);
+    at::manual_seed(11);
+    result.backward(at::randn(result.sizes(), at::kDouble).to(result.options()));
+    std::vector<Tensor> all = {result.detach().cpu()};
+    for (const Tensor& leaf : leaves) all.push_back(leaf.grad().defined() ? leaf.grad().cpu() : at::zeros_like(leaf).cpu());
+    return all;
+  }
+  /// `kernel` of float does what `reference` does in double on the CPU.
+  void expect_same(const Function& kernel, const Function& reference, const Inputs& inputs) const {
+    const std::vector<Tensor> found = on_gpu([&] { return outcome(kernel, inputs, at::kFloat, device()); });
+    const std::vector<Tensor> expected = outcome(reference, inputs, at::kDouble, at::kCPU);
+    for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], i == 0 ? "result" : "gradient " + std::to_string(i));
+  }
+
+  std::vector<Tensor> gated_rms_on_gpu(const GatedRmsCase& norm) const;
+
+  bool is_emulated_ = false;
 };
+
+INSTANTIATE_TEST_SUITE_P(, RowsOnGpu, testing::Bool(), [](const auto& info) { return info.param ? "Emulated" : "Gpu"; });
 
 using Function = std::function<Tensor(const Inputs&)>;
 
-/// The same function of the same inputs, worked out on a GPU.
-Function on_gpu(const Function& f) {
-  return [=](const Inputs& inputs) {
-    Inputs there;
-    for (const Tensor& x : inputs) there.push_back(x.to(at::kCUDA));
-    return f(there).cpu();
-  };
-}
-
-constexpr int64_t kRows = 300;  // two blocks of sums and a part of one
+constexpr int64_t kRows = 140;  // a block of sums and a part of one
 
 using NormOfSum = ResidualNorm (*)(const ResidualEnd&, const Tensor&);
 
@@ -41,8 +76,8 @@ Function norm_of_sum(NormOfSum kernel, bool is_rms, bool uses_sum, const Dropout
   };
 }
 
-TEST_F(RowsOnGpu, NormalizeAsTheReference) {
-  for (const int64_t columns : {7, 72, 256, 520})
+TEST_P(RowsOnGpu, NormalizeAsTheReference) {
+  for (const int64_t columns : {7, 72, 256, 520, 1030})
     for (const bool is_rms : {false, true})
       for (const bool uses_sum : {false, true})
         for (const double rate : {0.0, 0.25}) {
@@ -50,20 +85,20 @@ TEST_F(RowsOnGpu, NormalizeAsTheReference) {
           const Dropout dropout = a_dropout(rate, kRows);
           const auto rows = [&] { return spiky({kRows, columns}, at::kFloat); };
           const auto of_columns = [&] { return spiky({columns}, at::kFloat); };
-          expect_same(on_gpu(norm_of_sum(residual_norm, is_rms, uses_sum, dropout)),
+          expect_same(norm_of_sum(residual_norm, is_rms, uses_sum, dropout),
                       norm_of_sum(reference::residual_norm, is_rms, uses_sum, dropout), {rows(), rows(), of_columns(), of_columns()});
         }
 }
 
-TEST_F(RowsOnGpu, NormalizeWithoutAnOutput) {
+TEST_P(RowsOnGpu, NormalizeWithoutAnOutput) {
   const auto alone = [](NormOfSum kernel) {
     return [=](const Inputs& in) { return kernel({in[0], {}, {in[1], in[2], false}}, {}).normed; };
   };
-  expect_same(on_gpu(alone(residual_norm)), alone(reference::residual_norm),
+  expect_same(alone(residual_norm), alone(reference::residual_norm),
               {spiky({kRows, 64}, at::kFloat), spiky({64}, at::kFloat), spiky({64}, at::kFloat)});
 }
 
-TEST_F(RowsOnGpu, NormalizeToBf16ForReadersOfIt) {
+TEST_P(RowsOnGpu, NormalizeToBf16ForReadersOfIt) {
   const Tensor x = spiky({kRows, 72}, at::kFloat), y = spiky({kRows, 72}, at::kFloat), gain = spiky({72}, at::kFloat);
   const auto normed = [&](NormOfSum kernel, at::Device device) {
     const Tensor leaf = x.to(device, /*dtype=*/at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_();
@@ -71,17 +106,12 @@ TEST_F(RowsOnGpu, NormalizeToBf16ForReadersOfIt) {
     result.normed.sum(at::kFloat).backward();
     return std::pair(result.normed.detach().cpu(), leaf.grad().cpu());
   };
-  const auto [found, gradient] = normed(residual_norm, at::kCUDA);
+  const auto [found, gradient] = on_gpu([&] { return normed(residual_norm, device()); });
   const auto [expected, expected_gradient] = normed(reference::residual_norm, at::kCPU);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(at::allclose(found.to(at::kFloat), expected, /*rtol=*/0x1p-8, /*atol=*/1e-5));
   expect_close(gradient, expected_gradient, "gradient");
 }
-
-/// What attention's norm is given, on the CPU: context [T, D] and the result's gradient of float or bf16, gain [D] and gate [D] of float.
-struct GatedRmsCase {
-  Tensor context, gradient, gain, gate;  // gate undefined = none
-};
 
 GatedRmsCase gated_rms_case(int64_t rows, int64_t columns, at::ScalarType type, bool has_gate) {
   return {spiky({rows, columns}, type), at::randn({rows, columns}).to(type), at::randn({columns}),
@@ -92,35 +122,35 @@ constexpr double kEpsilon = 1e-8;
 
 /// The result, and the gradients of context, gain and (if there is one) gate: by the kernels for a context of `Stored`.
 template <class Stored>
-std::vector<Tensor> gated_rms_of(const GatedRmsCase& norm) {
-  const auto there = [](const Tensor& x) { return x.defined() ? x.to(at::kCUDA) : x; };
+std::vector<Tensor> gated_rms_of(const GatedRmsCase& norm, at::Device device) {
+  const auto there = [device](const Tensor& x) { return x.defined() ? x.to(device) : x; };
   const auto stored = [](const Tensor& x) { return static_cast<Stored*>(x.mutable_data_ptr()); };
   const Tensor context = there(norm.context), gradient = there(norm.gradient), gain = there(norm.gain), gate = there(norm.gate);
   const Tensor result = at::empty_like(context), context_gradient = at::empty_like(context);
   const Tensor sums = at::empty({2, sum_blocks(context.size(0)), context.size(1)}, gain.options());
   const Tensor inverse_rms = at::empty({context.size(0)}, gain.options());
-  if constexpr (gpu::kAreBuilt) {
-    const GatedRmsRows<float, Stored> args = {.columns = context.size(1),
-                                              .input = stored(context),
-                                              .gain = data_of<float>(gain),
-                                              .gate = data_of<float>(gate),
-                                              .epsilon = static_cast<float>(kEpsilon),
-                                              .result = stored(result),
-                                              .gradient = stored(gradient),
-                                              .input_gradient = stored(context_gradient),
-                                              .gain_sums = mutable_data_of<float>(sums[0]),
-                                              .gate_sums = gate.defined() ? mutable_data_of<float>(sums[1]) : nullptr,
-                                              .inverse_rms = mutable_data_of<float>(inverse_rms)};
-    lacuna::on_gpu(context.device(), [&](void* stream) { return gpu::gated_rms_forward(args, context.size(0), stream); });
-    lacuna::on_gpu(context.device(), [&](void* stream) { return gpu::gated_rms_backward(args, context.size(0), stream); });
-  }
+  const GatedRmsRows<float, Stored> args = {.columns = context.size(1),
+                                            .input = stored(context),
+                                            .gain = data_of<float>(gain),
+                                            .gate = data_of<float>(gate),
+                                            .epsilon = static_cast<float>(kEpsilon),
+                                            .result = stored(result),
+                                            .gradient = stored(gradient),
+                                            .input_gradient = stored(context_gradient),
+                                            .gain_sums = mutable_data_of<float>(sums[0]),
+                                            .gate_sums = gate.defined() ? mutable_data_of<float>(sums[1]) : nullptr,
+                                            .inverse_rms = mutable_data_of<float>(inverse_rms)};
+  with_gpu_kernels(context, [&](const auto& kernels, void* stream) { return kernels.gated_rms_forward(args, context.size(0), stream); });
+  with_gpu_kernels(context, [&](const auto& kernels, void* stream) { return kernels.gated_rms_backward(args, context.size(0), stream); });
   std::vector<Tensor> all = {result.cpu(), context_gradient.cpu(), sums[0].sum(0).cpu()};
   if (gate.defined()) all.push_back(sums[1].sum(0).cpu());
   return all;
 }
 
-std::vector<Tensor> gated_rms_on_gpu(const GatedRmsCase& norm) {
-  return norm.context.scalar_type() == at::kBFloat16 ? gated_rms_of<uint16_t>(norm) : gated_rms_of<float>(norm);
+std::vector<Tensor> RowsOnGpu::gated_rms_on_gpu(const GatedRmsCase& norm) const {
+  return on_gpu([&] {
+    return norm.context.scalar_type() == at::kBFloat16 ? gated_rms_of<uint16_t>(norm, device()) : gated_rms_of<float>(norm, device());
+  });
 }
 
 /// The same of the same numbers by ATen, in double.
@@ -146,7 +176,7 @@ void expect_close_or_rounded(const Tensor& found, const Tensor& expected, const 
 /// Calls f with cases of both types, with and without a gate; some widths do not fill a warp's turns.
 template <class F>
 void for_gated_rms_cases(F f) {
-  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 7}, {kRows, 24}, {2500, 256}, {1100, 512}, {kRows, 1000}})
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 7}, {kRows, 24}, {130, 256}, {20, 1000}})
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
       for (const bool has_gate : {false, true}) {
         SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << at::toString(type) << ", gate " << has_gate);
@@ -154,8 +184,8 @@ void for_gated_rms_cases(F f) {
       }
 }
 
-TEST_F(RowsOnGpu, NormalizeAndGateAsInDouble) {
-  for_gated_rms_cases([](const GatedRmsCase& norm) {
+TEST_P(RowsOnGpu, NormalizeAndGateAsInDouble) {
+  for_gated_rms_cases([&](const GatedRmsCase& norm) {
     const std::vector<Tensor> found = gated_rms_on_gpu(norm), expected = gated_rms_in_aten(norm);
     ASSERT_EQ(found.size(), expected.size());
     const char* const names[] = {"result", "gradient of the context", "gradient of the gain", "gradient of the gate"};
@@ -163,15 +193,15 @@ TEST_F(RowsOnGpu, NormalizeAndGateAsInDouble) {
   });
 }
 
-TEST_F(RowsOnGpu, NormalizeAndGateToTheSameBitsAgain) {
-  for_gated_rms_cases([](const GatedRmsCase& norm) {
+TEST_P(RowsOnGpu, NormalizeAndGateToTheSameBitsAgain) {
+  for_gated_rms_cases([&](const GatedRmsCase& norm) {
     const std::vector<Tensor> first = gated_rms_on_gpu(norm), again = gated_rms_on_gpu(norm);
     for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i], again[i])) << "tensor " << i;
   });
 }
 
-TEST_F(RowsOnGpu, NormalizeAndGateARowAlone) {
-  for_gated_rms_cases([](const GatedRmsCase& norm) {
+TEST_P(RowsOnGpu, NormalizeAndGateARowAlone) {
+  for_gated_rms_cases([&](const GatedRmsCase& norm) {
     const std::vector<Tensor> together = gated_rms_on_gpu(norm);
     for (const int64_t row : {int64_t{0}, norm.context.size(0) / 2, norm.context.size(0) - 1}) {
       const auto alone = [&](const Tensor& x) { return x.narrow(0, row, 1).clone(); };
@@ -182,7 +212,7 @@ TEST_F(RowsOnGpu, NormalizeAndGateARowAlone) {
 }
 
 /// No rows: nothing to start. Rows of 0: the result is 0, and the gradient finite.
-TEST_F(RowsOnGpu, NormalizeAndGateNothing) {
+TEST_P(RowsOnGpu, NormalizeAndGateNothing) {
   EXPECT_EQ(gated_rms_on_gpu(gated_rms_case(0, 24, at::kFloat, true)).front().numel(), 0);
   GatedRmsCase norm = gated_rms_case(3, 24, at::kFloat, true);
   norm.context.zero_();
@@ -191,17 +221,17 @@ TEST_F(RowsOnGpu, NormalizeAndGateNothing) {
   EXPECT_TRUE(at::isfinite(found[1]).all().item<bool>());
 }
 
-TEST_F(RowsOnGpu, ActivateAsTheReference) {
+TEST_P(RowsOnGpu, ActivateAsTheReference) {
   for (const Activation activation : kActivations)
     for (const double rate : {0.0, 0.25}) {
       SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", dropout " << rate);
       const Dropout dropout = a_dropout(rate, kRows);
       const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], activation, dropout); }; };
-      expect_same(on_gpu(with(activation_dropout)), with(reference::activation_dropout), {spiky({kRows, 130}, at::kFloat)});
+      expect_same(with(activation_dropout), with(reference::activation_dropout), {spiky({kRows, 130}, at::kFloat)});
     }
 }
 
-TEST_F(RowsOnGpu, LoseAsTheReference) {
+TEST_P(RowsOnGpu, LoseAsTheReference) {
   constexpr int64_t kVocabulary = 777, kTokens = kLossRows + 70;  // two chunks
   const Tensor targets = at::randint(kVocabulary, {kTokens}, at::kLong);
   for (const double smoothing : {0.0, 0.1}) {
@@ -212,12 +242,12 @@ TEST_F(RowsOnGpu, LoseAsTheReference) {
     };
     const auto ours = [](const auto&... arguments) { return projection_loss(arguments...); };
     const auto in_aten = [](const auto&... arguments) { return reference::projection_loss(arguments...); };
-    expect_same(on_gpu(with(ours, at::kCUDA)), with(in_aten, at::kCPU),
+    expect_same(with(ours, device()), with(in_aten, at::kCPU),
                 {at::randn({kTokens, 32}, at::kFloat), at::randn({kVocabulary, 32}, at::kFloat), at::randn({kVocabulary}, at::kFloat)});
   }
 }
 
-TEST_F(RowsOnGpu, LoseInBf16AsTheReference) {
+TEST_P(RowsOnGpu, LoseInBf16AsTheReference) {
   const Tensor targets = at::randint(300, {100}, at::kLong);
   const Inputs inputs = {at::randn({100, 32}, at::kFloat), at::randn({300, 32}, at::kFloat), at::randn({300}, at::kFloat)};
   const auto gradients = [&](auto kernel, at::Device device) {
@@ -229,24 +259,25 @@ TEST_F(RowsOnGpu, LoseInBf16AsTheReference) {
     return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu(),
                                leaves[2].grad().cpu()};
   };
-  const std::vector<Tensor> found = gradients(projection_loss, at::kCUDA), expected = gradients(reference::projection_loss, at::kCPU);
+  const std::vector<Tensor> found = on_gpu([&] { return gradients(projection_loss, device()); }), expected = gradients(reference::projection_loss, at::kCPU);
   for (size_t i = 0; i < found.size(); ++i)  // gradients of logits are rounded to 8 bits
     EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), 0x1p-7 * expected[i].abs().max().item<double>()) << "tensor " << i;
 }
 
-TEST_F(RowsOnGpu, CountTheFirstOfEqualLogits) {
+TEST_P(RowsOnGpu, CountTheFirstOfEqualLogits) {
   const at::NoGradGuard no_gradients;
-  const Tensor hidden = at::ones({3, 1}, at::kCUDA), weight = at::ones({1000, 1}, at::kCUDA);
+  const Tensor hidden = there(at::ones({3, 1})), weight = there(at::ones({1000, 1}));
   weight[0][0] = 0;  // the first of the largest is 1
-  const Tensor targets = at::tensor({int64_t{0}, int64_t{1}, int64_t{2}}).to(at::kCUDA);
-  EXPECT_EQ(projection_loss(hidden, weight, targets, 0).correct.item<int64_t>(), 1);
+  const Tensor targets = there(at::tensor({int64_t{0}, int64_t{1}, int64_t{2}}));
+  EXPECT_EQ(on_gpu([&] { return projection_loss(hidden, weight, targets, 0).correct.item<int64_t>(); }), 1);
 }
 
-TEST_F(RowsOnGpu, FindNoLossWhereALogitOrATargetIsNone) {
+TEST_P(RowsOnGpu, FindNoLossWhereALogitOrATargetIsNone) {
   const at::NoGradGuard no_gradients;
-  const Tensor hidden = at::ones({1, 2}, at::kCUDA), weight = at::zeros({3, 2}, at::kCUDA);
+  const Tensor hidden = there(at::ones({1, 2})), weight = there(at::zeros({3, 2}));
   const auto nll = [&](int64_t target) {
-    return projection_loss(hidden, weight, at::full({1}, target, at::TensorOptions(at::kLong).device(at::kCUDA)), 0.1).nll.item<double>();
+    const Tensor targets = there(at::full({1}, target, at::kLong));
+    return on_gpu([&] { return projection_loss(hidden, weight, targets, 0.1).nll.item<double>(); });
   };
   for (const int64_t target : {-1, 3}) EXPECT_TRUE(std::isnan(nll(target))) << target;
   EXPECT_NEAR(nll(0), std::log(3.0), 1e-6);
@@ -254,21 +285,21 @@ TEST_F(RowsOnGpu, FindNoLossWhereALogitOrATargetIsNone) {
   EXPECT_TRUE(std::isnan(nll(0)));
 }
 
-TEST_F(RowsOnGpu, RoundAndSumAsTheCpu) {
+TEST_P(RowsOnGpu, RoundAndSumAsTheCpu) {
   const Tensor rows = spiky({kRows, 70}, at::kFloat);
-  const auto [found, sums] = rounded_with_sums(rows.to(at::kCUDA));
+  const auto [found, sums] = on_gpu([&] { return rounded_with_sums(there(rows)); });
   const auto [expected, expected_sums] = rounded_with_sums(rows);
   EXPECT_TRUE(at::equal(found.cpu(), expected));
   expect_close(sums.cpu(), expected_sums);
 }
 
-TEST_F(RowsOnGpu, MultiplyAsTheCpu) {
+TEST_P(RowsOnGpu, MultiplyAsTheCpu) {
   const Tensor a = at::randn({40, 72}).to(at::kBFloat16), b = at::randn({72, 24}).to(at::kBFloat16), start = at::randn({40, 24});
   for (const bool adds : {false, true}) {
-    const Tensor here = start.clone(), there = start.to(at::kCUDA);
+    const Tensor here = start.clone(), result = there(start).clone();
     matmul_into(here, a, b, adds);
-    matmul_into(there, a.to(at::kCUDA), b.to(at::kCUDA), adds);
-    expect_close(there.cpu(), here, adds ? "sum" : "product");
+    on_gpu([&] { matmul_into(result, there(a), there(b), adds); });
+    expect_close(result.cpu(), here, adds ? "sum" : "product");
   }
 }
 

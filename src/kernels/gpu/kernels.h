@@ -1,0 +1,73 @@
+#pragma once
+
+#include "kernels/row_kernels.h"
+
+/// The row kernels of training for GPUs. Their arguments are those of the CPU's loops (kernels/row_kernels.h), with pointers into a GPU's
+/// memory; numbers are float, or bf16 as bits. The code (the other headers of this folder) is compiled by nvcc for GPUs (kernels.cu), and
+/// by the host's compiler for tests, which emulate blocks of threads.
+namespace lacuna::gpu {
+
+#if LACUNA_CUDA
+inline constexpr bool kAreBuilt = true;
+#else
+inline constexpr bool kAreBuilt = false;
+#endif
+
+/// The number of rows in each partial sum that residual_norm_backward leaves.
+inline constexpr int64_t kRowsPerNormSum = 8;
+
+/// The gradient of dropout(f(input)), and its column sums taken before it is rounded. The gradient of the input may lie where that of the
+/// result does.
+template <class Stored>
+struct ActivationGradientRows {
+  ActivationRows<Stored> rows;
+  float* sums;  ///< [blocks of kRowsPerSum, columns]
+};
+
+/// GatherSums of dropout(input).
+struct DroppedGatherSums {
+  GatherSums<float> sums;
+  DropoutRows dropout;
+};
+
+/// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums are
+/// always added up in the same order; a row's result depends on it alone.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  virtual const char* residual_norm_forward(const ResidualNormForward<float, float, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_forward(const ResidualNormForward<float, float, uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_forward(const ResidualNormForward<float, uint16_t, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_forward(const ResidualNormForward<float, uint16_t, uint16_t>&, int64_t rows, void* stream) const = 0;
+  // Partial sums are [blocks of kRowsPerNormSum, columns].
+  virtual const char* residual_norm_backward(const ResidualNormBackward<float, float, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_backward(const ResidualNormBackward<float, float, uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_backward(const ResidualNormBackward<float, uint16_t, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* residual_norm_backward(const ResidualNormBackward<float, uint16_t, uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* gated_rms_forward(const GatedRmsRows<float, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* gated_rms_forward(const GatedRmsRows<float, uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* gated_rms_backward(const GatedRmsRows<float, float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* gated_rms_backward(const GatedRmsRows<float, uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* activation_forward(const ActivationRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* activation_forward(const ActivationRows<uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* activation_backward(const ActivationGradientRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* activation_backward(const ActivationGradientRows<uint16_t>&, int64_t rows, void* stream) const = 0;
+  virtual const char* embed(const EmbedRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* gather_sums(const DroppedGatherSums&, int64_t groups, void* stream) const = 0;
+  virtual const char* drop(const DropRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* round_rows(const RoundedRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* smoothed_loss(const LossRows<float>&, int64_t rows, void* stream) const = 0;
+};
+
+/// The kernels that nvcc has compiled. Exist in builds with CUDA only.
+const Kernels& compiled_kernels();
+
+/// For tests: sends tensors on the CPU through these kernels, compiled for the host, and in all else the way of tensors on a GPU, in place
+/// of the CPU's loops; null ends that.
+void emulate(const Kernels* kernels);
+
+/// Returns the kernels for tensors on a GPU (`is_on_gpu`) or on the CPU; null if there are none.
+const Kernels* kernels_for(bool is_on_gpu);
+
+}  // namespace lacuna::gpu
