@@ -29,7 +29,7 @@ struct AttentionBenchFlags {
   AttentionShape shape;
   int64_t rounds = 7;
   double zeros = 0;
-  bool json = false;
+  bool queued = false, json = false;
   CommonFlags common;
 
   void declare(CLI::App& app) {
@@ -53,6 +53,9 @@ struct AttentionBenchFlags {
         ->check(real_number_between(0.01, 0.99));
     app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts")
         ->check(whole_number_from(1));
+    app.add_flag("--queued", queued,
+                 "Time a GPU by events around many calls in its queue, without waiting for each: what the operation costs within a model. "
+                 "Without it, each call counts until its gradients are there");
     app.add_flag("--json", json, "Print one JSON object");
     common.declare_runtime(app);
     app.footer(
@@ -123,40 +126,45 @@ Json line_of(const TypeWithPattern& entry, const AttentionShape& shape, const Ti
           {"aten_ms", aten.median_ms()}};
 }
 
-/// The operation until its gradients are there.
-template <class Op>
-Timed timed_op(std::shared_ptr<Op> op, at::Device device) {
-  return {[op = std::move(op), device] {
-    op->run();
-    wait_for(device);
-  }};
-}
+/// How the operation is timed: `rounds` times, each call until its gradients are there, or queued on a GPU.
+struct HowToTime {
+  int64_t rounds;
+  bool is_queued;
+  at::Device device;
+
+  template <class Op>
+  Timed op(std::shared_ptr<Op> op) const {
+    return {[op = std::move(op), *this] {
+      op->run();
+      if (!is_queued) wait_for(device);
+    }};
+  }
+  void in_turn(std::vector<Timed>& all) const { time_in_turn(all, rounds, is_queued ? device : at::kCPU); }
+};
 
 std::shared_ptr<AttentionOp> softmax_op(const AttentionShape& shape, const AttentionInputs& inputs) {
   return std::make_shared<AttentionOp>(attention_choice(ConfigNode::scalar("softmax"), shape.heads), shape, inputs);
 }
 
 /// Every entry on the same scores.
-std::vector<Json> times_on_same_scores(const std::vector<TypeWithPattern>& entries, const AttentionShape& shape, int64_t rounds) {
+std::vector<Json> times_on_same_scores(const std::vector<TypeWithPattern>& entries, const AttentionShape& shape, const HowToTime& timing) {
   const AttentionInputs inputs = random_inputs(shape, 1);
-  std::vector<Timed> all = {timed_op(softmax_op(shape, inputs), shape.device),
-                            timed_op(std::make_shared<AtenSoftmaxOp>(shape, inputs), shape.device)};
+  std::vector<Timed> all = {timing.op(softmax_op(shape, inputs)), timing.op(std::make_shared<AtenSoftmaxOp>(shape, inputs))};
   for (const TypeWithPattern& entry : entries)
-    all.push_back(timed_op(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs), shape.device));
-  time_in_turn(all, rounds);
+    all.push_back(timing.op(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs)));
+  timing.in_turn(all);
   std::vector<Json> lines;
   for (size_t i = 0; i < entries.size(); ++i) lines.push_back(line_of(entries[i], shape, all[i + 2], all[0], all[1]));
   return lines;
 }
 
 /// An entry on scores of its own, with softmax beside it.
-Json times_on_sparse_scores(const TypeWithPattern& entry, const AttentionShape& shape, double zeros, int64_t rounds) {
+Json times_on_sparse_scores(const TypeWithPattern& entry, const AttentionShape& shape, double zeros, const HowToTime& timing) {
   const SparseScores scores = sparse_scores(entry.attention, shape, random_inputs(shape, 1), zeros);
   const AttentionChoice choice = attention_choice(scores.attention, shape.heads);
-  std::vector<Timed> all = {timed_op(softmax_op(shape, scores.inputs), shape.device),
-                            timed_op(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs), shape.device),
-                            timed_op(std::make_shared<AttentionOp>(choice, shape, scores.inputs), shape.device)};
-  time_in_turn(all, rounds);
+  std::vector<Timed> all = {timing.op(softmax_op(shape, scores.inputs)), timing.op(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs)),
+                            timing.op(std::make_shared<AttentionOp>(choice, shape, scores.inputs))};
+  timing.in_turn(all);
   Json line = line_of(entry, shape, all[2], all[0], all[1]);
   line["zero_share"] = scores.zero_share;
   return line;
@@ -169,13 +177,14 @@ bool is_fused(const AttentionShape& shape) {
   return softmax_op(least, random_inputs(least, 1))->has_fused_core();
 }
 
-/// Returns a line for each entry with the median times, over `rounds`, of the entry, of softmax and of ATen's softmax on the same scores.
+/// Returns a line for each entry with the median times of the entry, of softmax and of ATen's softmax on the same scores.
 /// `zeros` is the share of weights to be zero, on scores made for the entry; 0 = standard normal q and k.
-std::vector<Json> attention_times(const std::vector<TypeWithPattern>& entries, const AttentionShape& shape, double zeros, int64_t rounds) {
-  if (zeros <= 0) return times_on_same_scores(entries, shape, rounds);
+std::vector<Json> attention_times(const std::vector<TypeWithPattern>& entries, const AttentionShape& shape, double zeros,
+                                  const HowToTime& timing) {
+  if (zeros <= 0) return times_on_same_scores(entries, shape, timing);
   std::vector<Json> lines;
   lines.reserve(entries.size());
-  for (const TypeWithPattern& entry : entries) lines.push_back(times_on_sparse_scores(entry, shape, zeros, rounds));
+  for (const TypeWithPattern& entry : entries) lines.push_back(times_on_sparse_scores(entry, shape, zeros, timing));
   return lines;
 }
 
@@ -190,7 +199,8 @@ Json measure(const AttentionBenchFlags& flags, const std::vector<TypeWithPattern
         log_warning("the attention core takes no {} tensors here: they are left out", dtype);
         break;
       }
-      for (Json& line : attention_times(entries, shape, flags.zeros, flags.rounds)) lines.push_back(std::move(line));
+      const HowToTime timing = {flags.rounds, flags.queued, shape.device};
+      for (Json& line : attention_times(entries, shape, flags.zeros, timing)) lines.push_back(std::move(line));
     }
   }
   return lines;
@@ -216,6 +226,8 @@ int bench_attention(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   flags.common.apply_log_level();
   flags.shape.device = at::Device(device);
+  if (flags.queued && flags.shape.device.is_cpu())
+    throw UsageError("--queued is of a GPU's queue, and the device is \"" + device + "\"; leave it out, or use --device cuda");
   Json report = {{"device", device},
                  {"threads", at::get_num_threads()},
                  {"instruction_set", name_of(attention_target())},
@@ -223,6 +235,7 @@ int bench_attention(const std::vector<std::string>& arguments) {
                  {"heads", flags.shape.heads},
                  {"d_head", flags.shape.d_head},
                  {"causal", flags.shape.is_causal},
+                 {"queued", flags.queued},
                  {"rounds", flags.rounds}};
   if (flags.zeros > 0) report["zeros"] = flags.zeros;
   report["lines"] = measure(flags, entries_of(flags));

@@ -52,6 +52,23 @@ void print_report(const Json& report, bool as_json) {
   }
 }
 
+void print_gpu_profile(const Json& profile, const std::string& unit) {
+  const auto number = [&](const char* key) { return profile.at(key).get<double>(); };
+  const double busy = number("gpu_busy_ms");
+  std::cout << fmt::format("{:<28} {:.4g} ms per {}, {:.1f} % of its time; {:.4g} launches, {:.4g} synchronizations, {:.4g} allocations\n",
+                           "GPU busy", busy, unit, 100 * number("gpu_busy_share"), number("launches"), number("synchronizations"),
+                           number("allocations"));
+  for (const char* list : {"parts", "kernels"}) {
+    std::vector<std::vector<std::string>> rows = {{"ms", "calls", "share", list}};
+    for (const Json& line : profile.at(list)) {
+      const double ms = line.at("ms").get<double>();
+      rows.push_back({fmt::format("{:.3f}", ms), short_number(line.at("calls").get<double>()),
+                      busy > 0 ? fmt::format("{:.1f} %", 100 * ms / busy) : "", line.at("name").get<std::string>()});
+    }
+    print_table(rows);
+  }
+}
+
 std::vector<NamedOptions> compared_options(const std::string& compare, const std::vector<Variant>& defined, const Options& options) {
   std::vector<Variant> variants = parse_variants("softmax", kCompareFlag, {}, types::known_types());
   variants.front().name = kControl;

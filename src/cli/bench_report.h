@@ -17,6 +17,9 @@ void print_table(const std::vector<std::vector<std::string>>& rows);
 /// Prints a report to stdout: as one JSON object, or its scalar entries line by line.
 void print_report(const nlohmann::ordered_json& report, bool as_json);
 
+/// Prints what a GPU did in one `unit` (update, say), as report_of() of speed/gpu_trace.h gives it.
+void print_gpu_profile(const nlohmann::ordered_json& profile, const std::string& unit);
+
 /// `lacuna bench train ...` and so on.
 int bench_train(const std::vector<std::string>& arguments);
 int bench_ranks(const std::vector<std::string>& arguments);

@@ -27,7 +27,10 @@ struct TrainBenchFlags {
     common.declare_runtime(app);
     auto* timed = app.add_option("--steps", steps, "Updates that are timed")->check(whole_number_from(1));
     app.add_option("--warmup", warmup, "Updates before them, and before the pairs of --compare")->check(whole_number_from(0));
-    app.add_flag("--profile", profile, "Say where each millisecond of an update goes, forward and backward; CPU only");
+    app.add_flag(
+        "--profile", profile,
+        "Say where each millisecond of an update goes: on the CPU forward and backward; on a GPU by kernel, with the share of time in "
+        "which it is busy, launches, synchronizations and allocations");
     auto* compares = app.add_option("--compare", compare,
                                     std::string(kCompareHelp) +
                                         ". A pair is one update with each, on the same batches; softmax against itself is the control")
@@ -72,8 +75,6 @@ int bench_train(const std::vector<std::string>& arguments) {
   if (!configuration) return 0;
   watch_barrier_waits();
   const Options& options = configuration->options;
-  if (flags.profile && !at::Device(options.device).is_cpu())
-    throw UsageError("--profile is of the CPU, and device is \"" + options.device + "\"; leave --profile out, or use --device cpu");
   make_parent_of(std::filesystem::path(flags.folder) / "cache");
   if (!flags.compare.empty()) {
     const TimedUpdates pairs = {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.pairs};
@@ -82,7 +83,11 @@ int bench_train(const std::vector<std::string>& arguments) {
   }
   const Json report = training_speed(options, {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.steps}, flags.profile);
   print_report(report, flags.json);
-  if (flags.profile && !flags.json) print_profile(report["profile"]);
+  if (!flags.profile || flags.json) return 0;
+  if (at::Device(options.device).is_cpu())
+    print_profile(report["profile"]);
+  else
+    print_gpu_profile(report["profile"], "update");
   return 0;
 }
 

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 struct TranslateBenchFlags {
   std::string model, input, compare;
   int64_t rounds = 3, limit = 0, pairs = kFewestPairs, length = 0;
-  bool json = false;
+  bool json = false, profile = false;
   CommonFlags common;
 
   void declare(CLI::App& app) {
@@ -41,6 +41,10 @@ struct TranslateBenchFlags {
     app.add_option("--length", length, "Tokens of each translation with --compare; 0 = the mean length of the sources")
         ->check(whole_number_from(0))
         ->needs(compares);
+    app.add_flag("--profile", profile,
+                 "On a GPU, say what it does while the text is translated once: by kernel, with the share of time in which it is busy, "
+                 "launches, synchronizations and allocations")
+        ->excludes(compares);
     app.add_flag("--json", json, "Print one JSON object");
     common.declare_runtime(app);
     app.footer(
@@ -81,6 +85,8 @@ int bench_translate(const std::vector<std::string>& arguments) {
   if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.prepared_device();
+  if (flags.profile && at::Device(device).is_cpu())
+    throw UsageError("--profile of translating is of a GPU, and the device is \"" + device + "\"; leave it out, or use --device cuda");
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const std::vector<std::string> words = overrides_of(app);
@@ -91,15 +97,17 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const Options& options = loaded.options;
   const Precision format = translating_precision(options.translate.precision, at::Device(device));
   const at::NoGradGuard no_gradients;
-  Json report = flags.compare.empty() ? translating_speed(loaded, lines, flags.rounds) : compare(loaded, lines, flags);
+  Json report = flags.compare.empty() ? translating_speed(loaded, lines, flags.rounds, flags.profile) : compare(loaded, lines, flags);
   report["load_seconds"] = load_seconds;
   report["peak_mebibytes"] = peak_mebibytes(at::Device(device));
   report.update(
       {{"precision", name_of(format)}, {"device", device}, {"threads", at::get_num_threads()}, {"beam_size", options.translate.beam_size}});
-  if (flags.compare.empty())
-    print_report(report, flags.json);
-  else
+  if (!flags.compare.empty()) {
     print_comparisons(report, flags.json);
+    return 0;
+  }
+  print_report(report, flags.json);
+  if (flags.profile && !flags.json) print_gpu_profile(report["profile"], "whole text");
   return 0;
 }
 

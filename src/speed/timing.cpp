@@ -13,33 +13,64 @@
 
 namespace lacuna {
 
-void time_in_turn(std::vector<Timed>& all, int64_t rounds) {
+namespace {
+
+/// The device with its index.
+c10::Device placed(c10::Device device) {
+  return device.is_cpu() || device.has_index() ? device : c10::Device(device.type(), 0);
+}
+
+/// Returns the seconds of `repeats` runs, one behind the other.
+double seconds_of(const Timed& timed, int64_t repeats, c10::Device device) {
+  Laps laps(device);
+  for (int64_t repeat = 0; repeat < repeats; ++repeat) timed.run();
+  laps.end();
+  return laps.seconds().front();
+}
+
+}  // namespace
+
+Laps::Laps(c10::Device device) : device_(placed(device)) {
+  end();
+}
+
+void Laps::end() {
+  if (device_.is_cpu()) {
+    moments_.push_back(std::chrono::steady_clock::now());
+    return;
+  }
+  events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+  events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+}
+
+std::vector<double> Laps::seconds() const {
+  std::vector<double> seconds;
+  seconds.reserve(moments_.size() + events_.size());
+  for (size_t i = 1; i < moments_.size(); ++i) seconds.push_back(std::chrono::duration<double>(moments_[i] - moments_[i - 1]).count());
+  if (!events_.empty()) events_.back().synchronize();
+  for (size_t i = 1; i < events_.size(); ++i) seconds.push_back(1e-3 * events_[i - 1].elapsedTime(events_[i]));
+  return seconds;
+}
+
+void time_in_turn(std::vector<Timed>& all, int64_t rounds, c10::Device device) {
   constexpr double kLeastSeconds = 0.02, kMostRepeats = 200, kLong = 1;
   std::vector<int64_t> repeats;
   for (const Timed& timed : all) {
-    const Stopwatch first;
-    timed.run();
-    if (first.seconds() > kLong) {
+    if (seconds_of(timed, 1, device) > kLong) {
       repeats.push_back(1);
       continue;
     }
-    const Stopwatch one;
-    timed.run();
-    repeats.push_back(static_cast<int64_t>(std::clamp(std::ceil(kLeastSeconds / std::max(one.seconds(), 1e-9)), 1.0, kMostRepeats)));
+    const double one = seconds_of(timed, 1, device);
+    repeats.push_back(static_cast<int64_t>(std::clamp(std::ceil(kLeastSeconds / std::max(one, 1e-9)), 1.0, kMostRepeats)));
   }
-  for (int64_t round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Stopwatch some;
-      for (int64_t repeat = 0; repeat < repeats[i]; ++repeat) all[i].run();
-      all[i].seconds.push_back(some.seconds() / static_cast<double>(repeats[i]));
-    }
-  }
+  for (int64_t round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i].seconds.push_back(seconds_of(all[i], repeats[i], device) / static_cast<double>(repeats[i]));
 }
 
 void wait_for(c10::Device device) {
   if (device.is_cpu()) return;
-  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
-  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(index);
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(placed(device).index());
 }
 
 Options with_attention(const Options& options, const ConfigNode& attention) {

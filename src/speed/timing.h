@@ -1,7 +1,9 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Event.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -20,9 +22,26 @@ struct Timed {
   double median_ms() const { return 1e3 * median(seconds); }
 };
 
+/// The seconds of pieces of work, one after the other. On a GPU they are taken by events in its queue, so that measuring waits for nothing.
+class Laps {
+ public:
+  /// Begins the first lap.
+  explicit Laps(c10::Device device);
+  /// Ends a lap and begins the next.
+  void end();
+  /// Returns the seconds of each lap, when a GPU has finished them.
+  std::vector<double> seconds() const;
+
+ private:
+  c10::Device device_;
+  std::vector<std::chrono::steady_clock::time_point> moments_;  // on the CPU
+  std::vector<c10::Event> events_;                              // on a GPU
+};
+
 /// Measures each function in turn, `rounds` times (A B A B ...), after a warm-up run. A short function is repeated within a measurement;
-/// how often is decided by a second run, which is left out if the first took long.
-void time_in_turn(std::vector<Timed>& all, int64_t rounds);
+/// how often is decided by a second run, which is left out if the first took long. A measurement for a GPU is of its own time, from the
+/// first repetition to the last: functions that wait for nothing are queued one behind the other.
+void time_in_turn(std::vector<Timed>& all, int64_t rounds, c10::Device device = c10::kCPU);
 
 /// Waits until a GPU has finished its work; returns at once on the CPU.
 void wait_for(c10::Device device);

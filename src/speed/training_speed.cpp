@@ -1,10 +1,12 @@
 #include "speed/training_speed.h"
 
+#include <numeric>
+
 #include "base/device.h"
 #include "base/statistics.h"
-#include "base/stopwatch.h"
 #include "kernels/profile.h"
 #include "speed/bench_trainer.h"
+#include "speed/gpu_trace.h"
 #include "speed/product_timer.h"
 
 namespace lacuna {
@@ -38,6 +40,15 @@ Json profile_report(const Profile& profile, int64_t updates) {
           {"parts", parts}};
 }
 
+/// Returns what a GPU does in an update, by a trace of a few. An update takes `wall_ms` untraced.
+Json gpu_profile(BenchTrainer& trainer, BenchBatches& batches, at::Device device, double wall_ms) {
+  constexpr int64_t kTraced = 5;
+  const auto some_updates = [&] {
+    for (int64_t i = 0; i < kTraced; ++i) trainer.update(batches.next());
+  };
+  return report_of(GpuTrace(traced(device, some_updates)), kTraced, wall_ms);
+}
+
 }  // namespace
 
 Json training_speed(const Options& options, const TimedUpdates& updates, bool has_profile) {
@@ -45,32 +56,38 @@ Json training_speed(const Options& options, const TimedUpdates& updates, bool ha
   BenchTrainer trainer(options, batches.sizes());
   for (int64_t i = 0; i < updates.warmup; ++i) trainer.update(batches.next());
 
+  const at::Device device(options.device);
   const double waited_before = batches.seconds_waited();
   Profile profile;
-  const Stopwatch whole;
-  std::vector<double> rates;
   BatchTokens tokens;
+  std::vector<int64_t> tokens_of_update;
+  tokens_of_update.reserve(static_cast<size_t>(updates.timed));
+  Laps laps(device);
   for (int64_t i = 0; i < updates.timed; ++i) {
-    const Stopwatch one;
     const int64_t before = tokens.tgt;
     const std::vector<BatchPtr> of_update = batches.next();
     tokens.add(of_update);
     trainer.update(of_update);
-    rates.push_back(static_cast<double>(tokens.tgt - before) / one.seconds());
+    tokens_of_update.push_back(tokens.tgt - before);
+    laps.end();
   }
-  const double seconds = whole.seconds();
+  const std::vector<double> lap_seconds = laps.seconds();
   profile.end();
-  const at::Device device(options.device);
+  std::vector<double> rates;
+  rates.reserve(lap_seconds.size());
+  for (size_t i = 0; i < lap_seconds.size(); ++i) rates.push_back(static_cast<double>(tokens_of_update[i]) / lap_seconds[i]);
+  const double seconds = std::accumulate(lap_seconds.begin(), lap_seconds.end(), 0.0);
+  const double ms_per_update = 1e3 * seconds / static_cast<double>(updates.timed);
   Json report;
   report["tgt_tokens_per_second"] = median(rates);
   report.update(lengths_of(tokens, updates.timed));
-  report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(updates.timed)},
-                 {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds}});
+  report.update({{"ms_per_update", ms_per_update}, {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds}});
   if (device.is_cpu()) report["matrix_product_share"] = seconds_of_products(profile) / seconds;
   report["peak_mebibytes"] = peak_mebibytes(device);
   report.update(setting_of(options));
   report["updates"] = updates.timed;
-  if (has_profile) report["profile"] = profile_report(profile, updates.timed);
+  if (has_profile)
+    report["profile"] = device.is_cpu() ? profile_report(profile, updates.timed) : gpu_profile(trainer, batches, device, ms_per_update);
   return report;
 }
 

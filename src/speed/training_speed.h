@@ -18,7 +18,7 @@ struct TimedUpdates {
 };
 
 /// Returns target tokens per second, milliseconds per update, data wait, peak memory, and on the CPU the share of matrix products. With
-/// `has_profile` (CPU only), "profile" has the time of each part of an update.
+/// `has_profile`, "profile" has the time of each part of an update; on a GPU by a trace of a few more updates (gpu_trace.h).
 nlohmann::ordered_json training_speed(const Options& options, const TimedUpdates& updates, bool has_profile);
 
 /// Compares each of `compared` with the first of them, softmax: separate models on the same batches. Returns "comparisons" (timing.h) of

@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "model/precision.h"
 #include "model/transformer.h"
+#include "speed/gpu_trace.h"
 #include "speed/product_timer.h"
 
 namespace lacuna {
@@ -54,7 +55,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
 
 }  // namespace
 
-Json translating_speed(const LoadedModel& loaded, const std::vector<TranslationInput>& lines, int64_t rounds) {
+Json translating_speed(const LoadedModel& loaded, const std::vector<TranslationInput>& lines, int64_t rounds, bool has_profile) {
   Translator translator = translator_of(loaded.model, loaded.vocabularies, loaded.options);
   constexpr size_t kFirst = 8;  // lines of the warm-up, which packs the weights
   translator.translate({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(kFirst, lines.size()))});
@@ -72,6 +73,10 @@ Json translating_speed(const LoadedModel& loaded, const std::vector<TranslationI
   if (loaded.model->device().is_cpu())
     report["matrix_product_share"] = products.seconds() / (whole.seconds() * static_cast<double>(translator.num_workers()));
   report["rounds"] = rounds;
+  if (has_profile) {
+    const GpuTrace trace(traced(loaded.model->device(), [&] { translator.translate(lines); }));
+    report["profile"] = report_of(trace, 1, 1e3 * median(seconds));
+  }
   return report;
 }
 

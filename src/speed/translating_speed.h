@@ -12,7 +12,9 @@
 namespace lacuna {
 
 /// Returns output tokens and sentences per second, medians over `rounds` of the whole text, and on the CPU the share of matrix products.
-nlohmann::ordered_json translating_speed(const LoadedModel& loaded, const std::vector<TranslationInput>& lines, int64_t rounds);
+/// With `has_profile` (GPUs only), "profile" has what the GPU does in one more round (gpu_trace.h).
+nlohmann::ordered_json translating_speed(const LoadedModel& loaded, const std::vector<TranslationInput>& lines, int64_t rounds,
+                                         bool has_profile);
 
 /// Lines that are not blank, and the mean number of their tokens, eos included.
 struct Sources {

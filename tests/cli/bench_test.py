@@ -27,6 +27,11 @@ class Bench(Program):
     def refuses(self, *arguments):
         return super().refuses(*self.VERB, *arguments)
 
+    def says_that_there_is_no_gpu(self, ended):
+        """In one line: the program was built without CUDA (2), or the machine has no GPU or a driver too old (1)."""
+        self.assertIn(ended.returncode, (1, 2), ended.stderr)
+        self.assertRegex(ended.stderr, r'^lacuna bench: error: .*device is "cuda".*\n$')
+
     def expect_comparisons(self, report, names, pairs):
         self.assertEqual([line["attention"] for line in report["comparisons"]], ["softmax (control)", *names])
         for line in report["comparisons"]:
@@ -87,6 +92,10 @@ class Attention(Parts):
             self.assertIn("takes no bf16 tensors", ended.stderr)
         self.assertTrue(all(line["dtype"] == "bf16" for line in lines))
 
+    def test_refuses_the_queue_of_a_gpu_on_the_cpu(self):
+        self.assertIn("--queued is of a GPU's queue", self.refuses(*self.SMALL, "--lengths", "4", "--queued"))
+        self.assertFalse(self.reports(*self.SMALL, "--types", "softmax", "--lengths", "3")["queued"])
+
     def test_says_that_there_is_not_so_much_memory(self):
         """An exception of LibTorch's, and not the end of the program (text/spm_vocabulary.cpp)."""
         ended = self.ends("attention", "--types", "softmax", "--patterns", "full", "--sentences", "1", "--lengths", "1000000000",
@@ -126,6 +135,15 @@ class Train(Bench):
         text = self.prints(*self.train("--steps", "2", "--profile"))
         self.assertRegex(text, r"(?m)^part +forward ms +backward ms +share$")
         self.assertRegex(text, r"(?m)^attention +\d+\.\d+ +\d+\.\d+ +\d+\.\d %$")
+
+    def test_measures_a_gpu_or_says_in_a_line_why_not(self):
+        ended = self.start(*self.VERB, *self.train("--steps", "2", "--profile", "--device", "cuda", "--json"))
+        if ended.returncode == 0:
+            profile = json.loads(ended.stdout)["profile"]
+            self.assertGreater(profile["gpu_busy_ms"], 0)
+            self.assertGreater(profile["launches"], 0)
+        else:
+            self.says_that_there_is_no_gpu(ended)
 
     def test_measures_two_ranks_and_estimates_more(self):
         words = ("ranks", *self.train("--steps", "2", "--threads", "1")[1:])
@@ -208,6 +226,14 @@ class Translate(Bench):
         report = self.reports(*self.translate("--compare", "topk"))
         self.assertLessEqual(abs(report["forced_tgt_length"] - report["mean_src_length"]), 0.5)
         self.assertEqual(report["output_tokens_per_round"], report["sentences"] * report["forced_tgt_length"])
+
+    def test_profiles_a_gpu_alone(self):
+        self.assertIn("--profile of translating is of a GPU", self.refuses(*self.translate("--profile")))
+        ended = self.start(*self.VERB, *self.translate("--profile", "--device", "cuda", "--json"))
+        if ended.returncode == 0:
+            self.assertGreater(json.loads(ended.stdout)["profile"]["launches"], 0)
+        else:
+            self.says_that_there_is_no_gpu(ended)
 
     def test_refuses_a_text_without_words(self):
         self.assertIn("holds no text", self.refuses("translate", "-m", self.model, "-i", write("empty", "\n\n"), "--compare", "topk"))

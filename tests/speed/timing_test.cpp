@@ -52,6 +52,19 @@ TEST(TimeInTurn, RunsWhatTakesLongOnceBeforeItsMeasurements) {
   EXPECT_EQ(runs, 1 + 2);
 }
 
+TEST(Laps, GiveTheSecondsOfEach) {
+  Laps laps(c10::kCPU);
+  EXPECT_TRUE(laps.seconds().empty());
+  std::string runs;
+  slow(runs, 'a')();
+  laps.end();
+  laps.end();
+  const std::vector<double> seconds = laps.seconds();
+  ASSERT_EQ(seconds.size(), 2u);
+  EXPECT_GE(seconds[0], kLongEnough);
+  EXPECT_GE(seconds[1], 0);
+}
+
 TEST(PairedSeconds, TakesSoftmaxFirst) {
   std::string runs;
   PairedSeconds seconds;
