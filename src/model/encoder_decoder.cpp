@@ -69,32 +69,32 @@ std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
     buffers.push_back(layer->self_attention->new_buffer(memory_keys.back().keys_values));
   }
   auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys), std::move(buffers));
-  cache->set_row_steps(row_steps());
+  cache->set_step_rows(step_rows());
   return cache;
 }
 
-std::unique_ptr<SlotCache::RowSteps> Decoder::row_steps() const {
-  auto steps = std::make_unique<SlotCache::RowSteps>();
+std::unique_ptr<StepRows> Decoder::step_rows() const {
+  auto rows = layers_.front()->feed_forward->step_rows();
   for (const auto& layer : layers_) {
     auto self = layer->self_attention->numbers_of_steps(), cross = layer->cross_attention->numbers_of_steps();
     if (!self || !cross) return {};
-    steps->self_numbers.push_back(std::move(*self));
-    steps->cross_numbers.push_back(std::move(*cross));
+    rows->self_numbers.push_back(std::move(*self));
+    rows->cross_numbers.push_back(std::move(*cross));
   }
-  return steps;
+  return rows;
 }
 
 const float* Decoder::step(SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const {
-  SlotCache::RowSteps& steps = *cache.row_steps();
-  ResidualRows stream = stream_of(steps.rows);
+  StepRows& rows = *cache.step_rows();
+  ResidualRows stream = stream_of(rows);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const TransformerLayer& layer = *layers_[i];
-    layer.self_attention->step(stream.values(), cache.buffer(i), keys, steps.self_numbers[i], steps.rows);
+    layer.self_attention->step(stream.values(), cache.buffer(i), keys, rows.self_numbers[i], rows);
     stream.take();
-    layer.cross_attention->step(stream.values(), cache.memory(i), cache.memory_queries(), *cache.memory_keys(), steps.cross_numbers[i],
-                                probe, steps.rows);
+    layer.cross_attention->step(stream.values(), cache.memory(i), cache.memory_queries(), *cache.memory_keys(), rows.cross_numbers[i],
+                                probe, rows);
     stream.take();
-    layer.feed_forward->step(stream.values(), steps.rows);
+    layer.feed_forward->step(stream.values(), rows);
     stream.take();
   }
   return stream.values();

@@ -61,15 +61,13 @@ class Decoder : public LayerStack {
   /// Decodes the newest token of each of the cache's N hypotheses: embedded (N, D) -> (N, D). `keys`:
   /// SlotCache::append's for this step.
   Tensor step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context);
-  /// Does that where the cache has row steps: from the embedded tokens at rows.residual to the rows that it returns. They stay until the
+  /// Does that where the cache has step rows: from the embedded tokens at rows.residual to the rows that it returns. They stay until the
   /// next step.
   const float* step(SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const;
-  /// Returns the width of the feed-forward layers' first product.
-  int64_t inner_width() const { return layers_.front()->feed_forward->inner_width(); }
 
  private:
   /// Returns what steps on plain memory need; null if some layer needs tensors.
-  std::unique_ptr<SlotCache::RowSteps> row_steps() const;
+  std::unique_ptr<StepRows> step_rows() const;
 };
 
 }  // namespace lacuna

@@ -18,10 +18,8 @@ class FeedForward : public torch::nn::Module {
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
   /// Writes the layer's output for x [N, D], without gradients, to rows.output.
   void step(const float* x, StepRows& rows) const;
-  /// Returns true if `step` may be called.
-  bool takes_rows() const { return inner_->takes_rows() && outer_->takes_rows(); }
-  /// Returns the width of the first product: F, or 2F with a gate.
-  int64_t inner_width() const { return inner_->outputs(); }
+  /// Returns memory for steps through this layer and attention.
+  std::unique_ptr<StepRows> step_rows() const { return std::make_unique<StepRows>(inner_->inputs(), inner_->outputs()); }
 
  private:
   ResidualNorm gated(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);

@@ -35,14 +35,9 @@ class SlotCache : public DecoderCache {
   /// Returns the keys and values of a layer's slots: see SelfAttention::new_buffer.
   const Tensor& buffer(size_t layer) const { return buffers_[layer]; }
   const MemoryKeys& memory(size_t layer) const { return memory_[layer]; }
-  /// The memory of steps that run on rows, with the learned numbers of each layer's attention (numbers_of_steps).
-  struct RowSteps {
-    std::vector<std::vector<float>> self_numbers, cross_numbers;  // [layers]
-    StepRows rows = {};
-  };
-  /// Null where steps run on tensors.
-  RowSteps* row_steps() const { return row_steps_.get(); }
-  void set_row_steps(std::unique_ptr<RowSteps> steps) { row_steps_ = std::move(steps); }
+  /// Returns the memory of steps that run on rows; null where they run on tensors.
+  StepRows* step_rows() const { return step_rows_.get(); }
+  void set_step_rows(std::unique_ptr<StepRows> rows) { step_rows_ = std::move(rows); }
   AlignmentSource alignment_source() const { return alignment_source_; }
   void record_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
   /// Returns the projection to the sentences' candidates; null where there are none.
@@ -66,7 +61,7 @@ class SlotCache : public DecoderCache {
   KeyRange selected_;            // this and the next: memory of select()
   std::vector<int32_t> selected_sentences_;
   std::unique_ptr<ShortlistedProjection> shortlisted_;
-  std::unique_ptr<RowSteps> row_steps_;
+  std::unique_ptr<StepRows> step_rows_;
   AlignmentSource alignment_source_;
   std::vector<std::vector<float>> alignment_;
 };

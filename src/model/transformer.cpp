@@ -135,10 +135,10 @@ struct Transformer::Parts {
     return {tgt_table, tgt_positions, options.dropout, Stack::kDecoder, zero_id};
   }
 
-  /// A step of a cache that has row steps: everything from the embedding to the logits is in its memory.
+  /// A step of a cache that has step rows: everything from the embedding to the logits is in its memory.
   Logits step_on_rows(const std::vector<int32_t>& tokens, SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const {
-    StepRows& rows = cache.row_steps()->rows;
-    rows.prepare(tokens, options.d_model, decoder->inner_width());
+    StepRows& rows = *cache.step_rows();
+    rows.prepare(tokens);
     tgt_embedding().at_positions(rows.ids, keys.positions, rows.residual);
     const float* const hidden = decoder->step(cache, keys, probe);
     if (cache.shortlisted() == nullptr) return Logits(hidden, rows.count, output.table->projection(), output.bias);
@@ -254,7 +254,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   ForwardContext context = at_step({});
   context.probe = probe ? &*probe : nullptr;
   const StepKeys& keys = slots.append();
-  Logits logits = slots.row_steps() != nullptr ? parts_->step_on_rows(tokens, slots, keys, context.probe)
+  Logits logits = slots.step_rows() != nullptr ? parts_->step_on_rows(tokens, slots, keys, context.probe)
                                                : parts_->step_on_tensors(tokens, slots, keys, context);
   if (probe) slots.record_alignment(probe->of_head(aligned.head));
   return logits;

@@ -62,14 +62,14 @@ std::shared_ptr<Transformer> model_with(const std::string& attention, ModelOptio
   return small_model(options);
 }
 
-bool has_row_steps(DecoderCache& cache) {
-  return dynamic_cast<SlotCache&>(cache).row_steps() != nullptr;
+bool has_step_rows(DecoderCache& cache) {
+  return dynamic_cast<SlotCache&>(cache).step_rows() != nullptr;
 }
 
 /// The log-probabilities of four steps: hypotheses are taken twice, end and change places.
 std::vector<Tensor> four_steps(Transformer& model, bool on_tensors) {
   const auto cache = model.start(ragged_of(some_sources()));
-  if (on_tensors) dynamic_cast<SlotCache&>(*cache).set_row_steps(nullptr);
+  if (on_tensors) dynamic_cast<SlotCache&>(*cache).set_step_rows(nullptr);
   std::vector<Tensor> all;
   const auto step = [&](const std::vector<int32_t>& tokens, const std::vector<int32_t>& parents) {
     all.push_back(model.step(tokens, *cache).log_probs());
@@ -98,7 +98,7 @@ TEST(RowSteps, GiveTheBitsOfStepsOnTensorsWithAnyAttention) {
         "{decoder_self: {type: span, max_span: 8, span_init: 0.75, ramp: 2}}",
         "{decoder_self: {type: softmax, pattern: {heads: [{type: strided, window: 0, stride: 2}, {type: fixed, block: 2}]}}}"}) {
     const auto model = model_with(attention);
-    EXPECT_TRUE(has_row_steps(*model->start(ragged_of(some_sources())))) << attention;
+    EXPECT_TRUE(has_step_rows(*model->start(ragged_of(some_sources())))) << attention;
     expect_same_steps(*model, attention);
   }
 }
@@ -120,7 +120,7 @@ TEST(RowSteps, GiveTheBitsOfStepsOnTensorsWithAnyLayer) {
 }
 
 TEST(RowSteps, AreTakenWhereNothingNeedsTensors) {
-  const auto has = [](Transformer& model) { return has_row_steps(*model.start(ragged_of(some_sources()))); };
+  const auto has = [](Transformer& model) { return has_step_rows(*model.start(ragged_of(some_sources()))); };
   EXPECT_TRUE(has(*small_model(small_options())));
   EXPECT_FALSE(has(*model_with("{decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 0.75, ramp: 2}}")));
   EXPECT_FALSE(has(*model_with("{cross: {type: softmax, norm: layer}}")));
