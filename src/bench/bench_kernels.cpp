@@ -249,14 +249,15 @@ KernelCase adam_case(int64_t parameters) {
           .plain = {plain}};
 }
 
-/// One step of decoding, without gradients. Many zeros: three quarters of the numbers, as relu leaves in a trained decoder; these are
-/// independent of each other, so rows have fewer in common than there.
-KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns, RowZeros zeros) {
+/// One step of decoding, without gradients. A single row is measured by the bytes of the weight, which it reads once. Many zeros: three
+/// quarters of the numbers, as relu leaves in a trained decoder; these are independent of each other, so rows have fewer in common than
+/// there.
+KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns, RowZeros zeros, Precision precision = Precision::kFp32) {
   constexpr double kThreeQuarters = .6745;  // of a normal distribution lie below
   const bool has_zeros = zeros == RowZeros::kMany;
   const Tensor numbers = at::randn({rows, depth}), x = has_zeros ? at::relu(numbers - kThreeQuarters) : numbers;
   const Tensor weight = at::randn({columns, depth}), bias = at::randn({columns});
-  const auto packed = std::make_shared<const PackedWeight>(weight);
+  const auto packed = std::make_shared<const PackedWeight>(weight, precision);
   const auto fused = [=] {
     const at::NoGradGuard no_gradients;
     packed->multiply(x, bias, ProductEnd::kNone, zeros);
@@ -267,8 +268,9 @@ KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns, RowZeros ze
   };
   return {.name = has_zeros ? "packed linear after relu, no gradients" : "packed linear, no gradients",
           .shape = fmt::format("{} x {} x {}", rows, depth, columns),
-          .dtype = "fp32",
-          .operations = product(rows, depth, columns),
+          .dtype = name_of(precision),
+          .operations = rows > 1 ? product(rows, depth, columns) : 0,
+          .bytes = (precision == Precision::kInt8 ? 1 : kFloatBytes) * static_cast<double>(depth * columns),
           .fused = {fused},
           .plain = {plain}};
 }
@@ -294,6 +296,8 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   cases.push_back(activation_case(s.tokens, s.d_ff, Activation::kGelu));
   cases.push_back(embedding_case(s.tokens, s.vocab_size, s.d_model));
   cases.push_back(adam_case(s.parameters));
+  for (const Precision precision : {Precision::kFp32, Precision::kInt8})
+    cases.push_back(packed_case(1, s.d_model, s.vocab_size, RowZeros::kFew, precision));
   for (const int64_t rows : {5, 20, 320}) {
     cases.push_back(packed_case(rows, s.d_model, s.vocab_size, RowZeros::kFew));
     cases.push_back(packed_case(rows, s.d_model, s.d_ff, RowZeros::kFew));
