@@ -127,9 +127,15 @@ def translating():
                   "one by one: Lacuna, sentences/s", "CTranslate2", "ratio", "peak memory, MiB", "CTranslate2's", "date"], rows)
 
 
+def beside_ctranslate2():
+    """The newest record of each processor, model and beam, one sentence after the other."""
+    found = records("translating", task="one sentence after the other, beside CTranslate2")
+    return {(record["processor"], record["model"], record["beam"]): record for record in found}.values()
+
+
 def one_by_one():
     rows = []
-    for record in records("translating", task="one sentence after the other, beside CTranslate2"):
+    for record in beside_ctranslate2():
         speed = record["sentences_per_second"]
         row = [record["processor"], record["model"], str(record["beam"])]
         for precision in ("fp32", "int8"):
@@ -138,6 +144,30 @@ def one_by_one():
         rows.append([*row, record["date"]])
     return table(["processor", "model", "beam", "Lacuna, fp32", "CTranslate2, float32", "ratio", "Lacuna, int8", "CTranslate2, int8", "ratio", "date"],
                  rows)
+
+
+def weights_of(model):
+    """Millions of weights that a step reads, and that a sentence reads once: the encoder's, and those of cross-attention's keys and values."""
+    d, d_ff, layers, vocabulary = {"small": (256, 1024, 3, 8000), "base": (512, 2048, 6, 8000)}[model]
+    of_layers = layers * (6 * d * d + 2 * d * d_ff) / 1e6  # either way: cross-attention has a third of its own
+    return of_layers + vocabulary * d / 1e6, of_layers
+
+
+def weights_read():
+    """What one thread can do at most that reads every weight once a step, in int8."""
+    rows = []
+    for record in beside_ctranslate2():
+        reading = latest("translating", task="weights read by one thread", processor=record["processor"])
+        if not reading:
+            continue
+        of_step, once = weights_of(record["model"])
+        of_sentence = reading["steps"][record["model"]] * of_step + once
+        most, speed = 1000 * reading["gigabytes_per_second"] / of_sentence, record["sentences_per_second"]
+        rows.append([record["processor"], record["model"], str(record["beam"]), f"{of_step:.1f}", whole(of_sentence), f"{most:.0f}",
+                     *(whole(100 * speed[f"{system} int8"] / most, " %") for system in ("lacuna", "ctranslate2")),
+                     ratio(most / speed["ctranslate2 int8"])])
+    return table(["processor", "model", "beam", "weights of a step, MB", "of a sentence, MB", "at most, sentences/s", "Lacuna's share", "CTranslate2's",
+                  "at most, over CTranslate2"], rows)
 
 
 def service_memory():
