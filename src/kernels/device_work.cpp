@@ -17,25 +17,62 @@ namespace {
 
 /// Operators that start no kernel, whatever those they call may start: views, allocations, choices.
 bool starts_none(std::string_view name) {
-  static const std::set<std::string_view> names = {
-      "alias",      "as_strided", "chunk",   "contiguous",   "detach",        "detach_",     "empty",     "empty_like", "empty_strided",
-      "expand",     "expand_as",  "flatten", "item",         "lift_fresh",    "narrow",      "new_empty", "permute",    "requires_grad_",
-      "reshape",    "resize_",    "select",  "resolve_conj", "resolve_neg",   "result_type", "slice",     "split",      "squeeze",
-      "t",          "to",         "unbind",  "transpose",    "_unsafe_view",  "unsqueeze",   "view",      "view_as",    "_reshape_alias",
-      "size",       "stride",     "numel",   "is_floating_point", "_to_copy", "set_data",    "_local_scalar_dense"};
+  static const std::set<std::string_view> names = {"alias",
+                                                   "as_strided",
+                                                   "chunk",
+                                                   "contiguous",
+                                                   "detach",
+                                                   "detach_",
+                                                   "empty",
+                                                   "empty_like",
+                                                   "empty_strided",
+                                                   "expand",
+                                                   "expand_as",
+                                                   "flatten",
+                                                   "item",
+                                                   "lift_fresh",
+                                                   "narrow",
+                                                   "new_empty",
+                                                   "permute",
+                                                   "requires_grad_",
+                                                   "reshape",
+                                                   "resize_",
+                                                   "select",
+                                                   "resolve_conj",
+                                                   "resolve_neg",
+                                                   "result_type",
+                                                   "slice",
+                                                   "split",
+                                                   "squeeze",
+                                                   "t",
+                                                   "to",
+                                                   "unbind",
+                                                   "transpose",
+                                                   "_unsafe_view",
+                                                   "unsqueeze",
+                                                   "view",
+                                                   "view_as",
+                                                   "_reshape_alias",
+                                                   "size",
+                                                   "stride",
+                                                   "numel",
+                                                   "is_floating_point",
+                                                   "_to_copy",
+                                                   "set_data",
+                                                   "_local_scalar_dense"};
   return names.contains(name);
 }
 
 /// The kernels that an operator starts on a GPU, where the CPU's way through LibTorch does not show their number: 0 = it does.
 int64_t kernels_of(std::string_view name) {
   static const std::map<std::string_view, int64_t> counts = {
-      {"mm", 1},  {"addmm", 1},      {"_addmm_activation", 1}, {"sum", 1},           {"copy_", 1}, {"zero_", 1},
+      {"mm", 1},  {"addmm", 1},         {"_addmm_activation", 1},        {"sum", 1},         {"copy_", 1}, {"zero_", 1},
       {"cat", 1}, {"_foreach_norm", 2}, {"embedding_dense_backward", 8}, {"index_fill_", 1}, {"fill_", 1}};
   const auto found = counts.find(name);
   return found == counts.end() ? 0 : found->second;
 }
 
-thread_local int hidden = 0;  // the operators under way whose kernels are counted already
+thread_local int counted_depth = 0;  // the operators under way whose kernels are counted already
 
 /// A pause in counting, for the length of an operator's call.
 struct OperatorCall : at::ObserverContext {
@@ -73,7 +110,7 @@ class DeviceWorkCounter::Observer : public c10::MemoryReportingInfoBase {
   bool memoryProfilingEnabled() const override { return true; }
 
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
-    if (hidden > 0 || current == nullptr) return nullptr;
+    if (counted_depth > 0 || current == nullptr) return nullptr;
     std::string_view name = call.name();
     if (name.starts_with("aten::")) name.remove_prefix(6);
     if (waits(name, call)) ++current->synchronizations_;
@@ -86,7 +123,7 @@ class DeviceWorkCounter::Observer : public c10::MemoryReportingInfoBase {
     if (is_empty || kernels_of(name) > 0) {
       if (!is_empty) current->add(context->name, kernels_of(name));
       context->hides = true;
-      ++hidden;
+      ++counted_depth;
     }
     return context;
   }
@@ -94,7 +131,7 @@ class DeviceWorkCounter::Observer : public c10::MemoryReportingInfoBase {
     auto* const call = static_cast<OperatorCall*>(context);
     if (call == nullptr || current == nullptr) return;
     if (call->hides) {
-      --hidden;
+      --counted_depth;
     } else if (current->launches_ == call->launches_before) {
       current->add(call->name, 1);  // it called none that starts kernels: it does so itself
     }
@@ -149,10 +186,10 @@ DeviceWork DeviceWorkCounter::work() const {
 }
 
 CountedAsOne::CountedAsOne() {
-  if (hidden++ == 0 && DeviceWorkCounter::Observer::current != nullptr) DeviceWorkCounter::Observer::current->add("emulated", 1);
+  if (counted_depth++ == 0 && DeviceWorkCounter::Observer::current != nullptr) DeviceWorkCounter::Observer::current->add("emulated", 1);
 }
 CountedAsOne::~CountedAsOne() {
-  --hidden;
+  --counted_depth;
 }
 
 }  // namespace lacuna

@@ -67,7 +67,8 @@ class RowsToKeep {
   /// Returns the tensors to save for the factor `rows`, and notes the kind of norm in `context`. `source`: what a norm
   /// computed the rows from; null = they are saved themselves.
   static torch::autograd::variable_list of(torch::autograd::AutogradContext& context, const Tensor& rows, const NormSource* source) {
-    if (source == nullptr || is_on_gpu(rows) || rows.scalar_type() != source->sum.scalar_type()) return {rows, Tensor(), Tensor(), Tensor()};
+    if (source == nullptr || is_on_gpu(rows) || rows.scalar_type() != source->sum.scalar_type())
+      return {rows, Tensor(), Tensor(), Tensor()};
     context.saved_data[kIsRms] = source->norm.is_rms;
     context.saved_data[kEpsilon] = source->norm.given_epsilon;
     return {Tensor(), source->sum, source->norm.gain, source->norm.bias};

@@ -173,8 +173,7 @@ Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
                                 .loss = mutable_data_of<double>(chunk.loss),
                                 .nll = mutable_data_of<double>(chunk.nll),
                                 .correct = mutable_data_of<int64_t>(chunk.correct)};
-  with_gpu_kernels(logits,
-                   [&](const gpu::Kernels& kernels, void* stream) { return kernels.smoothed_loss(args, logits.size(0), stream); });
+  with_gpu_kernels(logits, [&](const gpu::Kernels& kernels, void* stream) { return kernels.smoothed_loss(args, logits.size(0), stream); });
   return rounds ? rounded : logits;
 }
 

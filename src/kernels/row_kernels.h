@@ -36,7 +36,7 @@ struct ResidualNormForward {
   int64_t columns;
   const T* residual;
   const Output* output;  ///< null = nothing is added, and the sum is the residual; other than T on a GPU only
-  int64_t first_row;  ///< the output begins at this row
+  int64_t first_row;     ///< the output begins at this row
   DropoutRows dropout;
   bool is_rms;
   const T *gain, *bias;  ///< bias null = none

@@ -158,9 +158,8 @@ struct EmulatedLauncher {
     for (int64_t index = 0; index < grid.rows; ++index)
       for (int64_t column = 0; column < grid.columns; ++column) {
         meeting.prepare(Kernel::kWarps, Kernel::kSharedBytes);
-        meeting.turns.run(Kernel::kWarps * kLanes, [&](int thread) {
-          Kernel::run(EmulatedWarpBlock(meeting, thread, index, column), args, rows);
-        });
+        meeting.turns.run(Kernel::kWarps * kLanes,
+                          [&](int thread) { Kernel::run(EmulatedWarpBlock(meeting, thread, index, column), args, rows); });
       }
     return nullptr;
   }

@@ -61,7 +61,10 @@ class RowsOnGpu : public testing::TestWithParam<bool> {
   bool is_emulated_ = false;
 };
 
-INSTANTIATE_TEST_SUITE_P(, RowsOnGpu, testing::Bool(), [](const auto& info) { return info.param ? "Emulated" : "Gpu"; });
+std::string name_of_way(const testing::TestParamInfo<bool>& way) {
+  return way.param ? "Emulated" : "Gpu";
+}
+INSTANTIATE_TEST_SUITE_P(, RowsOnGpu, testing::Bool(), name_of_way);
 
 using Function = std::function<Tensor(const Inputs&)>;
 
@@ -259,7 +262,8 @@ TEST_P(RowsOnGpu, LoseInBf16AsTheReference) {
     return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu(),
                                leaves[2].grad().cpu()};
   };
-  const std::vector<Tensor> found = on_gpu([&] { return gradients(projection_loss, device()); }), expected = gradients(reference::projection_loss, at::kCPU);
+  const std::vector<Tensor> found = on_gpu([&] { return gradients(projection_loss, device()); }),
+                            expected = gradients(reference::projection_loss, at::kCPU);
   for (size_t i = 0; i < found.size(); ++i)  // gradients of logits are rounded to 8 bits
     EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), 0x1p-7 * expected[i].abs().max().item<double>()) << "tensor " << i;
 }

@@ -9,8 +9,8 @@
 #include "base/random.h"
 #include "checkpoint/checkpoint.h"
 #include "config/yaml.h"
-#include "kernels/dropout.h"
 #include "emulated_gpu.h"
+#include "kernels/dropout.h"
 #include "toy.h"
 #include "train/adam.h"
 #include "train/optimizer.h"
@@ -55,7 +55,10 @@ class OnGpuOrEmulated : public testing::TestWithParam<bool> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, OnGpuOrEmulated, testing::Bool(), [](const auto& info) { return info.param ? "Emulated" : "Gpu"; });
+std::string name_of_way(const testing::TestParamInfo<bool>& way) {
+  return way.param ? "Emulated" : "Gpu";
+}
+INSTANTIATE_TEST_SUITE_P(, OnGpuOrEmulated, testing::Bool(), name_of_way);
 
 std::vector<std::string> attentions() {
   return {"{type: softmax}", "{type: entmax, alpha: learned}",

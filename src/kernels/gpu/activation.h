@@ -52,8 +52,7 @@ struct Elementwise {
     if (row >= rows) return;
     const DroppedRow dropped(dropout, row);
     const PhiloxBlock bits = dropped.draw(own % features.count());
-    features.for_each(own % features.count(),
-                      [&](int64_t i, int64_t half) { f(row * columns + i, dropped.factor<float>(bits, half)); });
+    features.for_each(own % features.count(), [&](int64_t i, int64_t half) { f(row * columns + i, dropped.factor<float>(bits, half)); });
   }
 };
 
@@ -63,9 +62,8 @@ struct Activate : Elementwise {
 
   template <class Block>
   LACUNA_KERNEL_CODE static void run(const Block& block, const Args& a, int64_t rows) {
-    Elementwise::run(block, a.dropout, a.columns, rows, [&](int64_t i, float factor) {
-      a.result[i] = stored<Stored>(factor * activated(a.activation, loaded(a.input[i])));
-    });
+    Elementwise::run(block, a.dropout, a.columns, rows,
+                     [&](int64_t i, float factor) { a.result[i] = stored<Stored>(factor * activated(a.activation, loaded(a.input[i]))); });
   }
 };
 

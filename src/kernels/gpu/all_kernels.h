@@ -70,9 +70,7 @@ class AllKernels final : public Kernels {
   const char* activation_backward(const ActivationGradientRows<uint16_t>& args, int64_t rows, void* stream) const override {
     return for_sums<Deactivate<uint16_t>>(args, args.rows.columns, rows, stream);
   }
-  const char* embed(const EmbedRows<float>& args, int64_t rows, void* stream) const override {
-    return for_rows<Embed>(args, rows, stream);
-  }
+  const char* embed(const EmbedRows<float>& args, int64_t rows, void* stream) const override { return for_rows<Embed>(args, rows, stream); }
   const char* gather_sums(const DroppedGatherSums& args, int64_t groups, void* stream) const override {
     return for_rows<SumGroups>(args, groups, stream);
   }

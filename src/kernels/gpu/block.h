@@ -11,14 +11,16 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #define LACUNA_KERNEL_CODE __device__ inline
+#define LACUNA_UNROLL _Pragma("unroll")
 #else
 #include <bit>
 #define LACUNA_KERNEL_CODE inline
+#define LACUNA_UNROLL
 #endif
 
-/// What kernels are written with. A kernel is a struct: `Args`, the number of `kWarps` of a block, the `kSharedBytes` that its threads share,
-/// and run(block, args, rows), which each thread of each block calls. `block` is the thread's view of its block: WarpBlock on a GPU, a
-/// stand-in for it in tests.
+/// What kernels are written with. A kernel is a struct: `Args`, the number of `kWarps` of a block, the `kSharedBytes` that its threads
+/// share, and run(block, args, rows), which each thread of each block calls. `block` is the thread's view of its block: WarpBlock on a GPU,
+/// a stand-in for it in tests.
 namespace lacuna::gpu {
 
 inline constexpr int kLanes = 32;

@@ -22,8 +22,7 @@ struct Embed {
       const int64_t place = j * kFeaturesOfWarp + Quad::kSize * block.lane(), left = a.columns - place;
       if (left <= 0) continue;
       Quad quad = is_known ? load_quad(a.table + id * a.columns + place, left) : Quad{{NAN, NAN, NAN, NAN}};
-      const Quad position =
-          a.position_table != nullptr ? load_quad(a.position_table + a.positions[row] * a.columns + place, left) : Quad();
+      const Quad position = a.position_table != nullptr ? load_quad(a.position_table + a.positions[row] * a.columns + place, left) : Quad();
       const Quad factors = kept.factors(j);
       for (int k = 0; k < Quad::kSize; ++k) quad.x[k] = factors.x[k] * (scale * quad.x[k] + position.x[k]);
       store_quad(a.result + row * a.columns + place, quad, left);

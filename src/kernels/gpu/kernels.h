@@ -30,8 +30,8 @@ struct DroppedGatherSums {
   DropoutRows dropout;
 };
 
-/// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums are
-/// always added up in the same order; a row's result depends on it alone.
+/// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums
+/// are always added up in the same order; a row's result depends on it alone.
 class Kernels {
  public:
   virtual ~Kernels() = default;

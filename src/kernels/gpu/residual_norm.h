@@ -16,7 +16,7 @@ class LaneRow {
   template <class Before, class F>
   LACUNA_KERNEL_CODE void for_each_pair(const Before& before, const F& f) const {
     if constexpr (kQuads > 0) {
-#pragma unroll
+      LACUNA_UNROLL
       for (int j = 0; j < kQuads; ++j) {
         if (j % 2 == 0) before(j / 2);
         if (left(j) > 0) f(j);
@@ -47,7 +47,7 @@ class LaneRow {
   /// Calls f(k) for the features of quad j that exist.
   template <class F>
   LACUNA_KERNEL_CODE void for_features(int j, const F& f) const {
-#pragma unroll
+    LACUNA_UNROLL
     for (int k = 0; k < Quad::kSize; ++k)
       if (k < left(j)) f(k);
   }
@@ -213,8 +213,7 @@ struct Denormalize {
     lane.for_each_pair(draw, [&](int j) {
       const Quad of_z = z[j], y = dy[j], gain = lane.load(a.gain, j);
       Quad dx = a.sum_gradient != nullptr ? lane.load(a.sum_gradient + at, j) : Quad();
-      for (int k = 0; k < Quad::kSize; ++k)
-        dx.x[k] += inverse * (y.x[k] * gain.x[k] - mean_g - (of_z.x[k] - mean) * inverse * mean_gh);
+      for (int k = 0; k < Quad::kSize; ++k) dx.x[k] += inverse * (y.x[k] * gain.x[k] - mean_g - (of_z.x[k] - mean) * inverse * mean_gh);
       lane.store(a.residual_gradient + at, j, dx);
       if (a.output_gradient == nullptr) return;
       const Quad factors = kept.factors(j);
