@@ -5,12 +5,15 @@
     bench_attention_peers.py --beside ours.json                                                               the same cells as a table of ratios, in Markdown
 
 A cell is forward and backward of 64 rows (batch x heads) of one length with heads of 64 features, from q, k, v to their gradients. Types have the
-names that `lacuna-bench attention` gives them. `rela` is ReLU with an RMSNorm of each head. Needs torch and entmax.
+names that `lacuna-bench attention` gives them. `rela` is ReLU with an RMSNorm of each head. Needs torch and entmax. On a GPU, and if the package
+adasplash is there, `adasplash-v1` and (causal) `adasplash-v2` are its kernels for entmax with alpha 1.5.
 """
 import argparse
+import importlib.util
 import json
 import math
 import statistics
+import sys
 import time
 
 import entmax
@@ -18,6 +21,8 @@ import torch
 import torch.nn.functional as F
 
 FULL = "full"
+HEADS = 8  # of a sentence, where a package wants to know
+QUEUED = 20  # calls between two events
 
 
 def topk(scores, k):
@@ -79,9 +84,22 @@ class Cell:
         F.scaled_dot_product_attention(self.q[None], self.k[None], self.v[None], is_causal=self.causal)[0].backward(self.gradient)
 
 
-def until_done(work, device):
-    """What `work` does, and on a GPU the wait until it is done."""
-    if device == "cpu":
+    def run_adasplash(self, version):
+        import adasplash
+
+        self.clear()
+        heads = [x.view(-1, HEADS, *x.shape[1:]) for x in (self.q, self.k, self.v)]
+        context = adasplash.adasplash_v2(*heads) if version == 2 else adasplash.adasplash_v1(*heads, alpha=1.5, is_causal=self.causal)
+        context.flatten(0, 1).backward(self.gradient)
+
+
+def has_adasplash(flags):
+    return flags.device != "cpu" and flags.rows % HEADS == 0 and importlib.util.find_spec("adasplash") is not None
+
+
+def until_done(work, device, queued):
+    """What `work` does, and on a GPU the wait until it is done, but where calls are queued."""
+    if device == "cpu" or queued:
         return work
 
     def run():
@@ -91,18 +109,33 @@ def until_done(work, device):
     return run
 
 
-def time_in_turn(works, rounds, budget):
-    """Median milliseconds of each; one that has taken more than `budget` seconds is measured no more."""
-    seconds = {name: [] for name in works}
-    for work in works.values():
+def seconds_of(work, queued):
+    if not queued:
+        begin = time.perf_counter()
         work()
-    for _ in range(rounds):
-        for name, work in works.items():
-            if seconds[name] and sum(seconds[name]) > budget:
-                continue
-            begin = time.perf_counter()
+        return time.perf_counter() - begin
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(QUEUED):
+        work()
+    end.record()
+    end.synchronize()
+    return 1e-3 * begin.elapsed_time(end) / QUEUED
+
+
+def time_in_turn(works, rounds, budget, queued):
+    """Median milliseconds of each; one that has taken more than `budget` seconds is measured no more, and one that fails not at all."""
+    seconds = {name: [] for name in works}
+    for name, work in works.items():
+        try:
             work()
-            seconds[name].append(time.perf_counter() - begin)
+        except Exception as error:  # a kernel of a package that does not compile here
+            print(f"left out: {name}: {error}", file=sys.stderr)
+            del seconds[name]
+    for _ in range(rounds):
+        for name, taken in seconds.items():
+            if not taken or sum(taken) < budget:
+                taken.append(seconds_of(works[name], queued))
     return {name: 1e3 * statistics.median(values) for name, values in seconds.items()}
 
 
@@ -114,8 +147,12 @@ def measure(flags):
             works = {key: lambda key=key, mapping=mapping: cell.run(key[0], mapping)
                      for key, mapping in mappings(length, flags.rows, dtype, flags.device).items() if flags.types is None or key[0] in flags.types}
             works["aten"] = cell.run_fused
-            times = time_in_turn({key: until_done(work, flags.device) for key, work in works.items()}, flags.rounds, flags.budget)
-            aten = times.pop("aten")
+            if has_adasplash(flags):
+                for version in (1, 2) if flags.causal else (1,):
+                    works[f"adasplash-v{version}", FULL] = lambda cell=cell, version=version: cell.run_adasplash(version)
+            works = {key: until_done(work, flags.device, flags.queued) for key, work in works.items()}
+            times = time_in_turn(works, flags.rounds, flags.budget, flags.queued)
+            aten = times.pop("aten", None)
             for (type_name, pattern), ms in times.items():
                 lines.append({"length": length, "dtype": name, "type": type_name, "pattern": pattern, "ms": ms, "aten_ms": aten})
     return {"device": flags.device, "threads": flags.threads, "rows": flags.rows, "d_head": flags.d_head, "causal": flags.causal, "torch": torch.__version__, "lines": lines}
@@ -158,12 +195,15 @@ def main():
     flags.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=7)
+    flags.add_argument("--queued", action="store_true", help="on a GPU, by events around many calls, without waiting for each")
     flags.add_argument("--budget", type=float, default=30, help="seconds after which a type is measured no more at a length")
     flags.add_argument("--beside", help="what `lacuna-bench attention --json` printed")
     flags = flags.parse_args()
     flags.lengths = [int(length) for length in flags.lengths.split(",")]
     flags.dtype = flags.dtype.split(",")
     flags.types = flags.types and [name.strip() for name in flags.types.split(";")]
+    if flags.queued and flags.device == "cpu":
+        sys.exit("bench_attention_peers.py: --queued is of a GPU's queue; leave it out, or use --device cuda")
     torch.set_num_threads(flags.threads)
     torch.manual_seed(1)
     report = measure(flags)

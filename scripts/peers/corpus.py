@@ -5,7 +5,7 @@ import resource
 import statistics
 import time
 
-SHAPES = {"small": {"d_model": 256, "heads": 4, "d_ff": 1024, "layers": 3}, "base": {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 6}}
+SHAPES = {"tiny": {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 1}, "small": {"d_model": 256, "heads": 4, "d_ff": 1024, "layers": 3}, "base": {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 6}}
 UNK, BOS, EOS = 0, 1, 2  # as in Lacuna's vocabularies
 
 
@@ -44,38 +44,43 @@ def make_batches(pairs, tokens, seed=1):
     return batches
 
 
-def padded(rows, pad, device):
+def padded(rows, pad, device, multiple=1):
     import torch
 
-    width = max(map(len, rows))
+    width = -(-max(map(len, rows)) // multiple) * multiple
     return torch.tensor([row + [pad] * (width - len(row)) for row in rows]).to(device)
 
 
-def tensors(batch, pad, start, device):
-    """src with eos, what the decoder reads, what it must say; and the target tokens, eos counted, padding not."""
-    src = padded([s + [EOS] for s, _ in batch], pad, device)
-    tgt_in = padded([[start] + t for _, t in batch], pad, device)
-    tgt_out = padded([t + [EOS] for _, t in batch], pad, device)
+def tensors(batch, pad, start, device, multiple=1):
+    """src with eos, what the decoder reads, what it must say; and the target tokens, eos counted, padding not. Widths are a multiple of `multiple`."""
+    src = padded([s + [EOS] for s, _ in batch], pad, device, multiple)
+    tgt_in = padded([[start] + t for _, t in batch], pad, device, multiple)
+    tgt_out = padded([t + [EOS] for _, t in batch], pad, device, multiple)
     return src, tgt_in, tgt_out, sum(len(t) + 1 for _, t in batch)
 
 
 class Meter:
-    """Speed of steps after a warm-up."""
+    """Speed of steps after a warm-up: each alone, or, with a function that waits for a GPU, of all together, so that the GPU need not wait between them."""
 
-    def __init__(self, warmup, steps):
-        self.left, self.steps, self.rates = warmup, steps, []
+    def __init__(self, warmup, steps, wait=None):
+        self.warmup, self.steps, self.wait = warmup, steps, wait
+        self.done, self.tokens, self.rates = 0, 0, []
 
     def step(self, tokens, work):
-        begin = time.perf_counter()
+        if self.done == self.warmup or self.wait is None:
+            if self.wait:
+                self.wait()
+            self.begin, self.tokens = time.perf_counter(), 0
         work()
-        seconds = time.perf_counter() - begin
-        if self.left > 0:
-            self.left -= 1
-        else:
-            self.rates.append(tokens / seconds)
+        self.done += 1
+        self.tokens += tokens
+        if self.done > self.warmup and (self.wait is None or self.is_done()):
+            if self.wait:
+                self.wait()
+            self.rates.append(self.tokens / (time.perf_counter() - self.begin))
 
     def is_done(self):
-        return len(self.rates) >= self.steps
+        return self.done >= self.warmup + self.steps
 
     def report(self, device, **facts):
         return {"tgt_tokens_per_second": statistics.median(self.rates), "peak_mebibytes": peak_mebibytes(device), **facts}

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Training speed of a plain PyTorch Transformer, or of transformers' MarianMT, written as a user of these would; prints one JSON line.
+"""Training speed of a plain PyTorch Transformer, of one without padding (ragged.py), or of transformers' MarianMT, written as a user of these would;
+prints one JSON line.
 
-    train.py --peer torch|marian --spm runs/bench/spm.model --src train.de.gz --tgt train.en.gz [--bf16] [--shape base]
+    train.py --peer torch|ragged|marian --spm runs/bench/spm.model --src train.de.gz --tgt train.en.gz [--bf16] [--shape base]
 
 Embeddings tied, dropout 0.1 everywhere, label smoothing 0.1, Adam, as `lacuna bench train` is run beside it.
 """
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 import corpus
+import ragged
 
 
 class PlainTransformer(torch.nn.Module):
@@ -54,12 +56,13 @@ def marian(shape, vocab_size, pad):
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    flags.add_argument("--peer", choices=["torch", "marian"], required=True)
+    flags.add_argument("--peer", choices=["torch", "ragged", "marian"], required=True)
     flags.add_argument("--spm", required=True, help="SentencePiece model: the one that Lacuna trained")
     flags.add_argument("--src", required=True)
     flags.add_argument("--tgt", required=True)
     flags.add_argument("--shape", choices=corpus.SHAPES, default="small")
     flags.add_argument("--bf16", action="store_true", help="under autocast")
+    flags.add_argument("--compile", action="store_true", help="by torch.compile, with lengths that are multiples of 16")
     flags.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--steps", type=int, default=30)
@@ -75,30 +78,38 @@ def main():
     if flags.peer == "marian":
         model, logits_of = marian(shape, vocab_size + 1, pad)
         start = pad
+    elif flags.peer == "ragged":
+        model = logits_of = ragged.RaggedTransformer(shape, vocab_size)
+        start = corpus.BOS
     else:
         model = logits_of = PlainTransformer(shape, vocab_size + 1, pad)
         start = corpus.BOS
     model.to(flags.device).train()
+    if flags.compile:
+        logits_of = torch.compile(logits_of, dynamic=True)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), fused=True)
-    meter = corpus.Meter(flags.warmup, flags.steps)
+    meter = corpus.Meter(flags.warmup, flags.steps, None if flags.device == "cpu" else lambda: torch.cuda.synchronize(flags.device))
 
     def step(src, tgt_in, tgt_out):
         with torch.autocast(flags.device.split(":")[0], torch.bfloat16, enabled=flags.bf16):
             logits = logits_of(src, tgt_in)
-            loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad, label_smoothing=0.1)
+            loss = F.cross_entropy(logits.flatten(0, -2), tgt_out.flatten(), ignore_index=pad, label_smoothing=0.1)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        if flags.device != "cpu":
-            torch.cuda.synchronize(flags.device)
+
+    def tensors(batch):
+        if flags.peer == "ragged":
+            return ragged.tensors(batch, flags.device)
+        return corpus.tensors(batch, pad, start, flags.device, multiple=16 if flags.compile else 1)
 
     while not meter.is_done():
         for batch in corpus.make_batches(pairs, flags.batch_tokens):
-            *given, tokens = corpus.tensors(batch, pad, start, flags.device)
+            *given, tokens = tensors(batch)
             meter.step(tokens, lambda: step(*given))
             if meter.is_done():
                 break
-    print(json.dumps(meter.report(flags.device, peer=flags.peer, precision="bf16" if flags.bf16 else "fp32", torch=torch.__version__)))
+    print(json.dumps(meter.report(flags.device, peer=flags.peer, compiled=flags.compile, precision="bf16" if flags.bf16 else "fp32", torch=torch.__version__)))
 
 
 if __name__ == "__main__":
