@@ -26,7 +26,7 @@ struct Candidate {
 constexpr int64_t kRowsAtATime = 2 * kRowsRead;  // their logits, 1 MB for 8,000 tokens, stay in the L2 cache
 constexpr int64_t kRowsPerTask = 8;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+constexpr int32_t kNone = gpu::kNoToken;
 
 /// One row of logits: `maxima` are those of each kMaximumOf of them.
 struct Row {
@@ -120,6 +120,13 @@ const float* Logits::rows_in_memory(const std::vector<int32_t>* chosen, int64_t 
   return to;
 }
 
+/// Returns the logits of the chosen rows (null = all), where the rows are.
+Tensor Logits::logits_of(const std::vector<int32_t>* chosen) const {
+  const Tensor rows = rows_.defined() ? rows_ : at::from_blob(const_cast<float*>(memory_), {num_rows_, columns_});
+  const Tensor given = chosen != nullptr ? rows.index_select(0, tensor_of(*chosen, rows.device())) : rows;
+  return projection_ ? projection_->multiply(given, bias_) : given;
+}
+
 /// Calls f(i, row) for each of the chosen rows (null = all), on all threads.
 template <class F>
 void Logits::for_rows(const std::vector<int32_t>* chosen, F f) const {
@@ -139,8 +146,7 @@ void Logits::for_rows(const std::vector<int32_t>* chosen, F f) const {
     });
   };
   if (memory_ == nullptr) {
-    const Tensor given = chosen != nullptr ? rows_.index_select(0, tensor_of(*chosen, rows_.device())) : rows_;
-    const Tensor logits = (projection_ ? projection_->multiply(given, bias_) : given).to(at::kCPU, at::kFloat).contiguous();
+    const Tensor logits = logits_of(chosen).to(at::kCPU, at::kFloat).contiguous();
     return show(logits.const_data_ptr<float>(), 0, count);
   }
   thread_local Buffer<float> products;
@@ -166,6 +172,7 @@ BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
 }
 
 void Logits::find_best(const std::vector<int32_t>& rows, int64_t k, const std::vector<int32_t>& asked, BestTokens& best) const {
+  if (k <= gpu::kMostBest && are_on_gpu()) return gpu::find_best(logits_of(&rows), k, asked, best);
   const auto each = static_cast<size_t>(k);
   best.k = k;
   best.tokens.resize(rows.size() * each);
@@ -193,6 +200,11 @@ Tensor Logits::log_probs(const std::vector<int32_t>* rows) const {
 }
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
+  if (are_on_gpu()) {
+    BestTokens best;
+    gpu::find_best(logits_of(nullptr), 1, tokens, best);
+    return std::move(best.asked);
+  }
   std::vector<float> result(tokens.size());
   for_rows(nullptr, [&](size_t i, const Row& row) { result[i] = row.log_prob(tokens[i]); });
   return result;

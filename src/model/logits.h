@@ -7,18 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/best_tokens.h"
 #include "kernels/packed_weight.h"
 
 namespace lacuna {
-
-/// The best tokens of each row: [N * k], row by row, best first; equal log-probabilities are ordered by the lower token
-/// id.
-struct BestTokens {
-  int64_t k = 0;
-  std::vector<int32_t> tokens;
-  std::vector<float> log_probs;
-  std::vector<float> asked;  ///< [N] log-probability of the token asked for in each row; empty if none was
-};
 
 /// Throws CheckpointError if a log-probability that a model gave is NaN, or its token is no token.
 void require_number(float log_prob, int32_t token);
@@ -54,6 +46,8 @@ class Logits {
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;
   /// Does that for these rows alone; `best` is memory that is used again.
   void find_best(const std::vector<int32_t>& rows, int64_t k, const std::vector<int32_t>& asked, BestTokens& best) const;
+  /// Returns true if find_best() works on a GPU: one call for all rows costs less there than two for parts of them.
+  bool are_on_gpu() const { return tokens_.empty() && gpu::finds_best(memory_ != nullptr ? at::Device(at::kCPU) : rows_.device()); }
   /// Returns whole rows [N, V] of log-probabilities, for ensembles and sampling: these, or all (null).
   Tensor log_probs(const std::vector<int32_t>* rows = nullptr) const;
   /// Returns the log-probability of one chosen token of each row.
@@ -62,6 +56,7 @@ class Logits {
  private:
   template <class F>
   void for_rows(const std::vector<int32_t>* chosen, F f) const;
+  Tensor logits_of(const std::vector<int32_t>* chosen) const;
   const float* rows_in_memory(const std::vector<int32_t>* chosen, int64_t first, int64_t count) const;
 
   Tensor rows_;                    // undefined = they are in memory of somebody else

@@ -88,16 +88,17 @@ class Beams {
 
   /// Returns the best continuations of the live hypotheses, of each sentence as many as a step may need, best first.
   /// Projects the better three fifths of each beam first, and then those of the other hypotheses that may still matter.
-  /// That share leaves the fewest rows to project.
+  /// That share leaves the fewest rows to project. A GPU projects all at once.
   SentenceCandidates candidates(const Logits& logits) {
     SentenceCandidates all(sentences_.size());
+    const bool is_divided = live_.size() >= kRowsToDivide && !logits.are_on_gpu();
     for (const bool are_better : {true, false}) {
       std::vector<int32_t> rows;
       int64_t rank = 0;
       for (size_t row = 0; row < live_.size(); ++row) {
         const int32_t sentence = sentence_of_row_[row];
         const int64_t beam_size = sentence_of(static_cast<int32_t>(row)).options->beam_size;
-        const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
+        const int64_t at_first = is_divided ? (3 * beam_size + 4) / 5 : beam_size;
         rank = row > 0 && sentence == sentence_of_row_[row - 1] ? rank + 1 : 0;
         if ((rank < at_first) == are_better && may_matter(static_cast<int32_t>(row), all[static_cast<size_t>(sentence)]))
           rows.push_back(static_cast<int32_t>(row));

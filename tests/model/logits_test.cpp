@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "../kernels/emulated_best_rows.h"
 #include "base/error.h"
 
 namespace lacuna {
@@ -90,6 +91,27 @@ TEST(Logits, GiveChosenTokens) {
   const std::vector<float> chosen = logits.of({7, 49});
   EXPECT_EQ(chosen[0], logits.log_probs()[0][7].item<float>());
   EXPECT_EQ(chosen[1], logits.log_probs()[1][49].item<float>());
+}
+
+TEST(Logits, AreFoundOnAGpuAsOnTheCpu) {
+  at::manual_seed(1);
+  const auto table = std::make_shared<const PackedWeight>(at::randn({301, 20}));
+  const Tensor hidden = at::randn({60, 20}), bias = at::randn({301});
+  const Logits logits(hidden, table, bias);
+  const std::vector<int32_t> rows = {3, 58, 59, 0}, asked = {7, 300, 0, 1};
+  BestTokens expected, found;
+  logits.find_best(rows, 14, asked, expected);
+  const std::vector<float> of_all = logits.of(std::vector<int32_t>(60, 5));
+  EXPECT_FALSE(logits.are_on_gpu());
+
+  const EmulatedBestRows emulated;
+  EXPECT_TRUE(logits.are_on_gpu());
+  logits.find_best(rows, 14, asked, found);
+  EXPECT_EQ(found.tokens, expected.tokens);
+  for (size_t i = 0; i < found.log_probs.size(); ++i) EXPECT_NEAR(found.log_probs[i], expected.log_probs[i], 1e-5);
+  for (size_t i = 0; i < asked.size(); ++i) EXPECT_NEAR(found.asked[i], expected.asked[i], 1e-5);
+  const std::vector<float> of_all_there = logits.of(std::vector<int32_t>(60, 5));
+  for (size_t i = 0; i < of_all.size(); ++i) EXPECT_NEAR(of_all_there[i], of_all[i], 1e-5);
 }
 
 TEST(Logits, OfTokensThatCanNotBeGiveMinusInfinity) {

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "../kernels/emulated_best_rows.h"
 #include "base/ragged.h"
 #include "search/ensemble.h"
 #include "toy_model.h"
@@ -117,6 +118,36 @@ TEST(TransformerSearch, AlignmentRowsSumToOne) {
       ASSERT_EQ(row->size(), inputs[i].src.size());
       EXPECT_NEAR(std::accumulate(row->begin(), row->end(), 0.0), 1, 1e-5);
     }
+}
+
+TEST(TransformerSearch, FindsTheSameWhereAGpuFindsTheBestTokens) {
+  const at::NoGradGuard no_gradients;
+  TransformerStepModel model(small_transformer());
+  const auto inputs = inputs_of(sources_of_many_lengths(40));  // more rows than are projected together on the CPU
+  TranslateOptions options = beam_of(5, 2);
+  options.max_length = 20;
+  for (const double repetition_penalty : {1.0, 1.3}) {
+    options.repetition_penalty = repetition_penalty;
+    const SearchResults expected = search(model, inputs, settings_with(options));
+    const EmulatedBestRows emulated;
+    const SearchResults found = search(model, inputs, settings_with(options));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ASSERT_EQ(found[i].size(), expected[i].size());
+      for (size_t j = 0; j < found[i].size(); ++j) {
+        EXPECT_EQ(found[i][j].tokens, expected[i][j].tokens);
+        EXPECT_NEAR(found[i][j].log_prob, expected[i][j].log_prob, 1e-4);
+      }
+    }
+  }
+}
+
+TEST(TransformerSearch, TheBatchLeavesNoTraceWhereAGpuFindsTheBestTokens) {
+  const at::NoGradGuard no_gradients;
+  const EmulatedBestRows emulated;
+  TransformerStepModel model(small_transformer());
+  TranslateOptions options = beam_of(4, 2);
+  options.max_length = 24;
+  expect_no_trace_of_the_batch(model, inputs_of(sources_of_many_lengths(64)), settings_with(options));
 }
 
 TEST(TransformerSearch, EnsembleOfTwoDoesNotDependOnTheBatch) {
