@@ -157,8 +157,11 @@ def print_attention(results):
 
 
 def print_translating(results):
-    speed, ours = "output_tokens_per_second", results.number("translate", "output_tokens_per_second")
-    rows = [["beam 5, all lines", cell(ours), f"{cell(results.number('translate.peer', speed))} ({ratio(ours, results.number('translate.peer', speed))})"]]
+    speed, rows = "output_tokens_per_second", []
+    peer = results.number("translate.peer", speed)
+    for precision, name in (("fp32", "translate"), ("bf16", "translate.bf16")):
+        ours = results.number(name, speed)
+        rows.append([f"beam 5, all lines, {precision}", cell(ours), f"{cell(peer)} ({ratio(ours, peer)})"])
     alone = results.number("translate.alone", "sentences_per_second")
     rows.append(["one sentence after the other, ms each", cell(1e3 / alone if alone else None), "–"])
     print_table("Translating, output tokens/s", ["", "Lacuna", "transformers, generate()"], rows)

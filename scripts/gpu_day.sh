@@ -174,6 +174,7 @@ step model 60 "${train[@]}" --run "$work/model" --device "$device" --model.prese
 translate=("$lacuna" bench translate --json -m "$work/model/last" -i "$data/test2016.de.gz" "${on_device[@]}" --translate.min_length "$length"
   --translate.max_length "$length" --translate.beam_size 5)
 step translate 60 "${translate[@]}" "${profile[@]}" --translate.batch_tokens 8192 --limit "$limit" --rounds 2
+step translate.bf16 60 "${translate[@]}" --translate.batch_tokens 8192 --translate.precision bf16 --limit "$limit" --rounds 2
 step translate.alone 30 "${translate[@]}" --translate.batch_tokens 1 --limit "$alone" --rounds 1
 for each in cpu "$device"; do
   step "translations.$each" 60 "$lacuna" translate -m "$work/model/last" -i "$data/test2016.de.gz" -o "$work/translated.$each" --device "$each" --quiet "${threads[@]}" \

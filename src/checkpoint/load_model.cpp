@@ -120,7 +120,11 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
 LoadedModel load_model_to_translate(const std::string& path, const std::string& device, const std::vector<std::string>& overrides,
                                     std::optional<Precision> precision) {
   const at::NoGradGuard no_gradients;
-  if (!at::Device(device).is_cpu()) return load_as(path, device, overrides, {});
+  if (!at::Device(device).is_cpu()) {
+    LoadedModel loaded = load_as(path, device, overrides, {});
+    loaded.model->set_precision(translating_precision(precision.value_or(loaded.options.translate.precision), at::Device(device)));
+    return loaded;
+  }
   return load_as(path, device, overrides, [&](const LoadedModel& loaded, const std::string& parameter) {
     const Precision wanted = precision.value_or(loaded.options.translate.precision);
     loaded.model->keep_rounded(parameter, translating_precision(wanted, at::kCPU));

@@ -505,7 +505,7 @@ struct TranslateOptions {
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"int8", Precision::kInt8}}),
           "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): "
           "int8 = bytes with a scale for each output and each token; auto = bf16 where the processor multiplies it "
-          "faster, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
+          "faster, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32, or bf16, which leaves embeddings as they are");
     visit("shortlist", self.shortlist, any(),
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
     visit("joiner", self.joiner, any(),

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "kernels/matmul.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -44,8 +45,10 @@ int64_t words_of_row(Precision precision, int64_t depth) {
   return depth;
 }
 
+/// Returns end(x weight^T + bias). With a weight in bf16, x is rounded to bf16 too, and products are summed in float.
 Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end) {
-  Tensor result = at::linear(x, weight, optional_of(bias));
+  Tensor result =
+      weight.scalar_type() == at::kBFloat16 ? matmul(x.to(at::kBFloat16), weight.t(), bias) : at::linear(x, weight, optional_of(bias));
   switch (end) {
     case ProductEnd::kNone:
       break;
@@ -109,7 +112,8 @@ struct PackedWeight::WordMemory {
 PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel)
     : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)), words_(words_of_row(precision, depth_)) {
   if (!weight.is_cpu() || weight.scalar_type() != at::kFloat) {
-    weight_ = weight.detach();
+    const bool is_rounded = precision == Precision::kBf16 && weight.is_cuda();
+    weight_ = is_rounded ? weight.detach().to(at::kBFloat16) : weight.detach();
     return;
   }
   if (precision == Precision::kInt8 && depth_ > kMostBytesInSum)

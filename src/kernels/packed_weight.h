@@ -11,8 +11,8 @@ namespace lacuna {
 /// same bits however many rows there are: the rest of a batch does not change a translation.
 class PackedWeight {
  public:
-  /// Keeps a packed copy rounded to `precision` or, unless the weight is float on the CPU, the weight itself. `kernel`:
-  /// null = the fastest. Throws ConfigError for more inputs than sums of int8 hold (66,311).
+  /// Keeps a packed copy rounded to `precision` or, unless the weight is float on the CPU, the weight itself; of a GPU's
+  /// weight, kBf16 keeps a copy in bf16. `kernel`: null = the fastest. Throws ConfigError for more inputs than sums of int8 hold (66,311).
   explicit PackedWeight(const Tensor& weight, Precision precision = Precision::kFp32, const PackedKernel* kernel = nullptr);
   /// Returns end(x weight^T + bias) [T, N] for x [T, K]. `bias` may be undefined. `zeros` tells how many numbers of x
   /// are 0; it changes the time, but not the result, unless weights are not finite (a product of these with 0 may be

@@ -24,7 +24,7 @@ Precision factor_precision(Precision wanted, at::Device device) {
 }
 
 Precision translating_precision(Precision wanted, at::Device device) {
-  if (!device.is_cpu()) return Precision::kFp32;
+  if (!device.is_cpu()) return wanted == Precision::kBf16 ? wanted : Precision::kFp32;
   return wanted == Precision::kAuto ? auto_precision(device) : wanted;
 }
 

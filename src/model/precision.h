@@ -15,7 +15,7 @@ Precision training_precision(Precision wanted, at::Device device);
 Precision factor_precision(Precision wanted, at::Device device);
 
 /// Returns what `translate.precision` makes of weights and activations without gradients, with kAuto decided: bf16 on a
-/// CPU that multiplies it faster, else fp32. A GPU multiplies in fp32, whatever is wanted.
+/// CPU that multiplies it faster, else fp32. A GPU multiplies in bf16 where that is wanted, else in fp32.
 Precision translating_precision(Precision wanted, at::Device device);
 
 }  // namespace lacuna

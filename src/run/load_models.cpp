@@ -48,12 +48,13 @@ AlignmentSource LoadedEnsemble::alignment_with(const TranslateOptions& search) c
 }
 
 void require_precision(Precision precision, const std::string& device, const std::vector<std::string>& words) {
-  if (device == "cpu" || precision == Precision::kAuto || precision == Precision::kFp32) return;
+  if (device == "cpu" || precision != Precision::kInt8) return;
   const bool is_asked_for =
       std::any_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--translate.precision"); });
   if (is_asked_for)
-    throw UsageError("--precision is of products on the CPU, and the model is on " + device + "; expected fp32 or auto, or --device cpu");
-  log_warning("the model's translate.precision is of products on the CPU; on {} they are of fp32", device);
+    throw UsageError("--precision int8 is of products on the CPU, and the model is on " + device +
+                     "; expected fp32, bf16 or auto, or --device cpu");
+  log_warning("the model's translate.precision, int8, is of products on the CPU; on {} they are of fp32", device);
 }
 
 }  // namespace lacuna

@@ -65,6 +65,18 @@ Tensor product_in(Precision precision, const PackedKernel& kernel, const Tensor&
   return double_product(x, weight);
 }
 
+/// The form in which a GPU keeps a weight for products in bf16.
+TEST(PackedWeight, InBf16MultipliesRoundedRowsAndSumsInFloat) {
+  at::manual_seed(5);
+  const Tensor x = at::randn({45, 50}), weight = at::randn({31, 50}).to(at::kBFloat16), bias = at::randn({31});
+  const Tensor expected = double_product(as_bf16(x), weight) + bias.to(at::kDouble);
+  const PackedWeight packed(weight);
+  EXPECT_FALSE(packed.is_copy());
+  EXPECT_EQ(packed.multiply(x, bias).scalar_type(), at::kFloat);
+  expect_close(packed.multiply(x, bias), expected, "bias");
+  expect_close(packed.multiply(x, {}, ProductEnd::kRelu), (expected - bias.to(at::kDouble)).relu(), "relu");
+}
+
 TEST(PackedWeight, OfEachPrecisionMultipliesTheRoundedFactors) {
   at::manual_seed(5);
   for_each_kernel([](Precision precision, const PackedKernel& kernel, const std::string& name) {

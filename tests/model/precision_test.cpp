@@ -27,7 +27,8 @@ TEST(FactorPrecision, IsBf16x3WithTilesOnly) {
   EXPECT_EQ(factor_precision(Precision::kAuto, kGpu), Precision::kBf16);
 }
 
-TEST(TranslatingPrecision, IsFp32OnAGpu) {
+TEST(TranslatingPrecision, IsFp32OnAGpuUnlessBf16IsWanted) {
+  EXPECT_EQ(translating_precision(Precision::kBf16, kGpu), Precision::kBf16);
   EXPECT_EQ(translating_precision(Precision::kInt8, kGpu), Precision::kFp32);
   EXPECT_EQ(translating_precision(Precision::kAuto, kGpu), Precision::kFp32);
   EXPECT_EQ(translating_precision(Precision::kInt8, kCpu), Precision::kInt8);
