@@ -28,8 +28,27 @@ void embed_rows(const Tensor& table, const int64_t* ids, int64_t count, double s
   for_rows(row_kernels<T>().embed, args, count);
 }
 
+Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
+                      const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
+  Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
+  const Tensor places = position_table.defined() ? tensor_of(positions, table.device()) : Tensor();
+  const EmbedRows<float> args = {.columns = table.size(1),
+                                 .ids = data_of<int64_t>(ids),
+                                 .positions = data_of<int32_t>(places),
+                                 .table = data_of<float>(table),
+                                 .position_table = data_of<float>(position_table),
+                                 .scale = static_cast<float>(scale),
+                                 .zero_id = zero_id,
+                                 .dropout = dropout.rows(table.device()),
+                                 .result = mutable_data_of<float>(result),
+                                 .table_rows = table.size(0)};
+  with_gpu_kernels(table, [&](const gpu::Kernels& kernels, void* stream) { return kernels.embed(args, ids.size(0), stream); });
+  return result;
+}
+
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
                     const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
+  if (has_gpu_rows(table)) return forward_on_gpu(table, ids, scale, position_table, positions, dropout, zero_id);
   require_ids(data_of<int64_t>(ids), ids.numel(), table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
@@ -64,6 +83,24 @@ Tensor sum_by_key(const Tensor& gradient, const std::vector<int64_t>& keys, int6
   return result;
 }
 
+/// Does that for rows of dropout(gradient) on a GPU, where keys [T] lie too; none is added for the key `left_out`.
+Tensor sum_by_key_on_gpu(const Tensor& gradient, const Dropout& dropout, const Tensor& keys, int64_t size, double scale, int64_t left_out) {
+  const auto [sorted, order] = at::sort(keys, /*stable=*/std::optional<bool>(true), /*dim=*/0);
+  Tensor result = at::zeros({size, gradient.size(1)}, gradient.options());
+  const gpu::SumsByKey args = {.columns = gradient.size(1),
+                               .input = data_of<float>(gradient),
+                               .dropout = dropout.rows(gradient.device()),
+                               .order = data_of<int64_t>(order),
+                               .keys = data_of<int64_t>(sorted),
+                               .left_out = left_out,
+                               .scale = static_cast<float>(scale),
+                               .result = mutable_data_of<float>(result),
+                               .result_rows = size};
+  const int64_t rows = gradient.size(0);
+  with_gpu_kernels(gradient, [&](const gpu::Kernels& kernels, void* stream) { return kernels.sum_by_key(args, rows, stream); });
+  return result;
+}
+
 Tensor drop(const Tensor& x, const Dropout& dropout) {
   if (dropout.rows().threshold == 0) return x;
   Tensor result = at::empty_like(x);
@@ -93,12 +130,27 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kEmbedding);
     auto& kept = context->saved_data;
+    if (has_gpu_rows(gradients[0])) return backward_on_gpu(*context, gradients[0].contiguous());
     const Tensor gradient = drop(gradients[0].contiguous(), kept_dropout(*context)), ids = kept["ids"].toTensor();
     const std::vector<int64_t> keys(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
     const Tensor table_gradient = sum_by_key(gradient, keys, kept["table_rows"].toInt(), kept["scale"].toDouble());
     if (const int64_t zero_id = kept["zero_id"].toInt(); zero_id != kNoId) table_gradient[zero_id].zero_();
     const int64_t position_rows = kept["position_rows"].toInt();
     const Tensor position_gradient = position_rows > 0 ? sum_by_key(gradient, kept["positions"].toIntVector(), position_rows, 1) : Tensor();
+    return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor(), Tensor()};
+  }
+
+ private:
+  static variable_list backward_on_gpu(AutogradContext& context, const Tensor& gradient) {
+    auto& kept = context.saved_data;
+    const Dropout dropout = kept_dropout(context);
+    const Tensor table_gradient = sum_by_key_on_gpu(gradient, dropout, kept["ids"].toTensor(), kept["table_rows"].toInt(),
+                                                    kept["scale"].toDouble(), kept["zero_id"].toInt());
+    Tensor position_gradient;
+    if (const int64_t position_rows = kept["position_rows"].toInt(); position_rows > 0) {
+      const Tensor positions = tensor_of(kept["positions"].toIntVector(), gradient.device());
+      position_gradient = sum_by_key_on_gpu(gradient, dropout, positions, position_rows, 1, kNoId);
+    }
     return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor(), Tensor()};
   }
 };
@@ -108,7 +160,7 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout, int64_t zero_id) {
   const TimedPart timed(ProfilePart::kEmbedding);
-  if (!has_row_loops(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
+  if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout, zero_id);
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
 }

@@ -10,8 +10,8 @@ inline constexpr int64_t kNoId = -1;
 
 /// Returns dropout(scale * table[ids] + position_table[positions]) [T, D] for ids [T] int64 and the position of each
 /// row. `position_table` [P, D] may be undefined. The row of `zero_id` is taken to be zero, and has no gradient.
-/// Throws ShapeError for an id outside of the table. Gradients of both tables are summed row by row in the order of
-/// the batch.
+/// Throws ShapeError for an id outside of the table; a GPU gives NaN for it. Gradients of both tables are summed row by row
+/// in the order of the batch.
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout, int64_t zero_id = kNoId);
 

@@ -1,5 +1,7 @@
 #include "kernels/layer_products.h"
 
+#include "kernels/rounded_copies.h"
+
 namespace lacuna {
 namespace {
 
@@ -13,7 +15,8 @@ Tensor sums_of_rounded(const Tensor& rows) {
 }  // namespace
 
 Tensor rounded_to_bf16(const Tensor& values) {
-  return values.to(at::kBFloat16);
+  const Tensor copy = RoundedCopies::of(values);
+  return copy.defined() ? copy : values.to(at::kBFloat16);
 }
 
 RoundedWithSums rounded_with_sums(const Tensor& rows) {

@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// Returns float values rounded to bf16.
+/// Returns float values rounded to bf16, or the copy of a parameter that is kept so.
 Tensor rounded_to_bf16(const Tensor& values);
 
 /// Contiguous rows [T, N] in bf16, and their column sums [N] in float.
@@ -29,6 +29,7 @@ template <class Stored>
 class LayerProducts {
  public:
   static constexpr bool kIsRounded = std::is_same_v<Stored, uint16_t>;
+  static constexpr at::ScalarType kType = kIsRounded ? at::kBFloat16 : at::kFloat;
 
   explicit LayerProducts(Precision precision) : precision_(precision) {}
 
@@ -38,8 +39,9 @@ class LayerProducts {
     if (!wants_sums) return {factor(rows), {}};
     return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};
   }
-  static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kIsRounded ? at::kBFloat16 : at::kFloat); }
-  static Stored* data(const Tensor& numbers) { return static_cast<Stored*>(numbers.mutable_data_ptr()); }
+  static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kType); }
+  /// Returns the numbers of a tensor of kType; null if it is undefined.
+  static Stored* data(const Tensor& numbers) { return numbers.defined() ? static_cast<Stored*>(numbers.mutable_data_ptr()) : nullptr; }
 
   /// Returns a x b [M, N].
   Tensor multiply(const Tensor& a, const Tensor& b) const { return matmul(a, b, {}, precision_); }
@@ -48,6 +50,10 @@ class LayerProducts {
   /// Returns a x b + bias in `type`: float, or bf16 if factors are; `bias` may be undefined.
   Tensor multiply_into(at::ScalarType type, const Tensor& a, const Tensor& b, const Tensor& bias = {}) const {
     return kIsRounded && type == at::kBFloat16 ? matmul_to_bf16(a, b, bias) : matmul(a, b, bias, precision_);
+  }
+  /// Returns relu(a x b + bias) as a factor, on a GPU: the product's kernel adds and cuts.
+  static Tensor multiply_to_relu(const Tensor& a, const Tensor& b, const Tensor& bias) {
+    return at::_addmm_activation(factor(bias), a, b, /*beta=*/1, /*alpha=*/1, /*use_gelu=*/false);
   }
   /// Computes a x b + bias, kRowsPerSum rows at a time; `bias` may be undefined.
   void multiply_rows(const Tensor& a, const Tensor& b, const Tensor& bias, const RowBlockUser& use) const {

@@ -115,7 +115,12 @@ class End {
   static variable_list forward(AutogradContext& context, const LayerProducts<Stored>& products, const Tensor& x, const Tensor& weight,
                                const Tensor& bias, const ResidualEnd& end, variable_list kept) {
     const ResidualNormRows rows(end, /*has_output=*/true, /*for_backward=*/true);
-    products.multiply_rows(x, weight.t(), bias, [&](const float* output, int64_t first, int64_t last) { rows.take(output, first, last); });
+    if (is_on_gpu(x)) {
+      rows.take_on_gpu(products.multiply_into(products.kType, x, weight.t(), bias));
+    } else {
+      products.multiply_rows(x, weight.t(), bias,
+                             [&](const float* output, int64_t first, int64_t last) { rows.take(output, first, last); });
+    }
     const variable_list of_norm = rows.kept();
     kept.insert(kept.begin(), of_norm.begin(), of_norm.end());
     context.save_for_backward(kept);
@@ -185,9 +190,8 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
                                const std::optional<Tensor>& norm_bias, const FeedForwardSettings& settings) {
     const Products products(settings.precision);
     const Tensor input = Products::factor(x), inner = Products::factor(inner_weight), outer = Products::factor(outer_weight);
-    const bool needs_input = settings.activation != Activation::kRelu;                   // in the backward pass
-    const Tensor before = needs_input ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F)
-    const Tensor hidden = activated(products, input, inner, inner_bias, before, settings);
+    const auto [before, hidden] = is_on_gpu(x) ? hidden_on_gpu(products, input, inner, inner_bias, settings)
+                                               : hidden_on_cpu(products, input, inner, inner_bias, settings);
     context->saved_data["activation"] = static_cast<int64_t>(settings.activation);
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(settings.precision);
@@ -204,7 +208,8 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
     const Tensor& gradient = of_norm.output;
-    const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, *context);
+    const auto [inner_gradient, inner_bias_gradient] = is_on_gpu(gradient) ? through_activation_on_gpu(products, gradient, kept, *context)
+                                                                           : through_activation(products, gradient, kept, *context);
     Tensor dx, d_inner, d_outer;
     if (context->needs_input_grad(0))
       dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, kept[kInner]);
@@ -221,6 +226,55 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     } else {
       return row_kernels<float>().biased_activation;
     }
+  }
+
+  /// Hidden rows [T, F], and what the backward pass reads of the activation's input: undefined = nothing.
+  struct Hidden {
+    Tensor before, result;
+  };
+
+  static Hidden hidden_on_cpu(const Products& products, const Tensor& x, const Tensor& inner, const Tensor& bias,
+                              const FeedForwardSettings& settings) {
+    const bool needs_input = settings.activation != Activation::kRelu;
+    const Tensor before = needs_input ? products.multiply(x, inner.t()) : Tensor();  // (T, D) x (D, F)
+    return {before, activated(products, x, inner, bias, before, settings)};
+  }
+
+  static Hidden hidden_on_gpu(const Products& products, const Tensor& x, const Tensor& inner, const Tensor& bias,
+                              const FeedForwardSettings& settings) {
+    const bool is_relu = settings.activation == Activation::kRelu;
+    if (is_relu && settings.dropout.rate == 0) return {Tensor(), Products::multiply_to_relu(x, inner.t(), bias)};
+    const Tensor before = is_relu ? Products::multiply_to_relu(x, inner.t(), bias)
+                                  : products.multiply_into(Products::kType, x, inner.t(), bias);  // (T, D) x (D, F)
+    const Tensor result = is_relu ? before : at::empty_like(before);
+    const ActivationRows<Stored> args = gpu_rows_of(before, result, settings.activation, settings.dropout);
+    with_gpu_kernels(x, [&](const gpu::Kernels& kernels, void* stream) { return kernels.activation_forward(args, x.size(0), stream); });
+    return {is_relu ? Tensor() : before, result};
+  }
+
+  static ActivationRows<Stored> gpu_rows_of(const Tensor& input, const Tensor& result, Activation activation, const Dropout& dropout) {
+    return {.columns = result.size(1),
+            .activation = activation,
+            .dropout = dropout.rows(result.device()),
+            .input = Products::data(input),
+            .gradient = nullptr,
+            .result = Products::data(result),
+            .input_gradient = nullptr};
+  }
+
+  /// Does what through_activation does, in one pass over the gradient of the hidden rows, in place.
+  static RoundedWithSums through_activation_on_gpu(const Products& products, const Tensor& gradient, const variable_list& kept,
+                                                   AutogradContext& context) {
+    const Tensor &hidden = kept[kHidden], result = products.multiply_into(Products::kType, gradient, kept[kOuter]);  // (T, D) x (D, F)
+    const int64_t rows = hidden.size(0);
+    const Tensor sums = at::empty({sum_blocks(rows), hidden.size(1)}, hidden.options().dtype(at::kFloat));
+    const auto activation = static_cast<Activation>(context.saved_data["activation"].toInt());
+    ActivationRows<Stored> args = gpu_rows_of(kept[kBefore], hidden, activation, kept_dropout(context));
+    args.gradient = args.input_gradient = Products::data(result);
+    with_gpu_kernels(gradient, [&](const gpu::Kernels& kernels, void* stream) {
+      return kernels.activation_backward(gpu::ActivationGradientRows<Stored>{args, mutable_data_of<float>(sums)}, rows, stream);
+    });
+    return {result, sums.sum(0)};
   }
 
   /// The activation's rows: where they come from, and where they are. `before`: the inner products, if they are kept.
@@ -277,8 +331,9 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
   }
 };
 
-bool has_row_blocks(const ResidualEnd& end) {
-  return has_row_loops(end.residual) && end.residual.scalar_type() == at::kFloat;
+/// True if there are kernels for a layer and its end.
+bool has_layers(const ResidualEnd& end) {
+  return end.residual.scalar_type() == at::kFloat && has_row_kernels(end.residual);
 }
 
 /// Calls f with a number of what the products' factors are stored in.
@@ -308,7 +363,7 @@ Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout&
 }
 
 ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end, Precision precision) {
-  if (!has_row_blocks(end)) return residual_norm(end, linear(x, weights.weight, weights.bias, precision));
+  if (!has_layers(end)) return residual_norm(end, linear(x, weights.weight, weights.bias, precision));
   return with_stored(precision, [&](auto stored) {
     return LinearToResidualFunction<decltype(stored)>::apply(x.contiguous(), weights.weight, weights.bias, end.residual.contiguous(),
                                                              end.norm.gain, optional_of(end.norm.bias), EndSettings(end), precision);
@@ -318,7 +373,7 @@ ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, c
 ResidualNorm feed_forward(const Tensor& x, const FeedForwardLayer& layer, const ResidualEnd& end, Precision precision,
                           const NormSource* source) {
   const auto& [inner, outer, activation, dropout] = layer;
-  if (!has_row_blocks(end)) {
+  if (!has_layers(end)) {
     const Tensor products = linear(x, inner.weight, inner.bias, precision, /*is_rounded=*/false, source);  // (T, D) -> (T, F)
     return linear_to_residual(activation_dropout(products, activation, dropout), outer, end, precision);
   }

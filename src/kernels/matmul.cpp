@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "kernels/device_work.h"
+#include "kernels/layer_products.h"
 #include "kernels/profile.h"
 #include "kernels/row_tensors.h"
 
@@ -130,7 +131,7 @@ void matmul_into(const Tensor& result, const Tensor& a, const Tensor& b, bool ad
 Tensor matmul_to_bf16(const Tensor& a, const Tensor& b, const Tensor& bias) {
   if (is_on_gpu(a)) {
     sum_in_float_on_gpu();
-    return bias.defined() ? at::addmm(bias.to(at::kBFloat16), a, b) : at::mm(a, b);
+    return bias.defined() ? at::addmm(rounded_to_bf16(bias), a, b) : at::mm(a, b);
   }
   Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
   const auto round_block = [&](const float* rows, int64_t begin, int64_t end) {

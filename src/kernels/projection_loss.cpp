@@ -1,5 +1,6 @@
 #include "kernels/projection_loss.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/layer_products.h"
@@ -184,7 +185,8 @@ Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Projection&
   using Products = LayerProducts<Stored>;
   const Products products(precision);
   const Tensor all_rows = Products::factor(hidden), table = Products::factor(projection.weight);
-  const int64_t tokens = hidden.size(0), chunk_rows = Products::kIsRounded ? kRoundedLossRows : kLossRows;
+  const int64_t tokens = hidden.size(0), few_rows = Products::kIsRounded ? kRoundedLossRows : kLossRows,
+                chunk_rows = has_gpu_rows(hidden) ? std::max(few_rows, kLossLogits / projection.outputs()) : few_rows;
   Pass pass = new_pass(hidden, projection, wants_gradient);
   for (int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const int64_t count = std::min(chunk_rows, tokens - begin);

@@ -6,8 +6,8 @@
 namespace lacuna {
 
 /// Rows of logits, or of their gradients, that are in memory at a time: of float, and of bf16, which takes half the
-/// memory.
-inline constexpr int64_t kLossRows = 512, kRoundedLossRows = 1024;
+/// memory. A GPU has as many as are kLossLogits logits in all, and no fewer than these.
+inline constexpr int64_t kLossRows = 512, kRoundedLossRows = 1024, kLossLogits = int64_t{1} << 27;
 
 /// Sums over the rows: scalars of double, `correct` of int64. Only `loss` has gradients.
 struct ProjectionLoss {

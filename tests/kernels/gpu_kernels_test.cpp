@@ -2,6 +2,7 @@
 
 #include "compare.h"
 #include "emulated_kernels.h"
+#include "kernels/embedding.h"
 #include "kernels/layer_products.h"
 #include "kernels/layers.h"
 #include "kernels/projection_loss.h"
@@ -305,6 +306,69 @@ TEST_P(RowsOnGpu, MultiplyAsTheCpu) {
     on_gpu([&] { matmul_into(result, there(a), there(b), adds); });
     expect_close(result.cpu(), here, adds ? "sum" : "product");
   }
+}
+
+TEST_P(RowsOnGpu, EmbedAsTheReference) {
+  constexpr int64_t kTable = 30;
+  const Tensor ids = at::randint(kTable, {kRows}, at::kLong);
+  std::vector<int32_t> positions;
+  for (int32_t i = 0; i < kRows; ++i) positions.push_back(i % 9);
+  for (const int64_t columns : {7, 72, 300})
+    for (const bool is_learned : {false, true})
+      for (const double rate : {0.0, 0.25}) {
+        SCOPED_TRACE(testing::Message() << columns << " columns, positions " << is_learned << ", dropout " << rate);
+        const Dropout dropout = a_dropout(rate, kRows);
+        const auto with = [&](auto kernel) {
+          return [&, kernel](const Inputs& in) {
+            return kernel(in[0], ids.to(in[0].device()), 1.7, is_learned ? in[1] : Tensor(), positions, dropout, /*zero_id=*/1);
+          };
+        };
+        expect_same(with(embed), with(reference::embed), {at::randn({kTable, columns}), at::randn({9, columns})});
+      }
+}
+
+TEST_P(RowsOnGpu, EmbedAnUnknownIdAsNoNumber) {
+  const at::NoGradGuard no_gradients;
+  const Tensor table = there(at::ones({3, 8})), ids = there(at::tensor({int64_t{2}, int64_t{3}, int64_t{-1}}));
+  const Tensor rows = on_gpu([&] { return embed(table, ids, 1, {}, {}, {}); }).cpu();
+  EXPECT_TRUE(at::equal(rows[0], at::ones({8})));
+  EXPECT_TRUE(at::isnan(rows.narrow(0, 1, 2)).all().item<bool>());
+}
+
+/// The layers of a sub-layer's end and the feed-forward layer, all of whose tensors have gradients.
+TEST_P(RowsOnGpu, FeedForwardAsTheReference) {
+  for (const Activation activation : kActivations)
+    for (const double rate : {0.0, 0.25}) {
+      SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", dropout " << rate);
+      const Dropout inside = a_dropout(rate, kRows), at_end = {rate, 5, inside.shape};
+      const auto layer = [&](const Inputs& in) {
+        const ResidualNorm result =
+            feed_forward(in[0], {{in[1], in[2]}, {in[3], in[4]}, activation, inside}, {in[5], at_end, {in[6], in[7]}});
+        return result.normed + 2 * result.sum;
+      };
+      const auto plain = [&](const Inputs& in) {
+        const Tensor hidden = reference::activation_dropout(at::addmm(in[2], in[0], in[1].t()), activation, inside);
+        const ResidualNorm result = reference::residual_norm({in[5], at_end, {in[6], in[7]}}, at::addmm(in[4], hidden, in[3].t()));
+        return result.normed + 2 * result.sum;
+      };
+      expect_same(layer, plain,
+                  {at::randn({kRows, 24}), at::randn({40, 24}) / 5, at::randn({40}), at::randn({24, 40}) / 6, at::randn({24}),
+                   at::randn({kRows, 24}), at::randn({24}), at::randn({24})});
+    }
+}
+
+TEST_P(RowsOnGpu, LinearToResidualAsTheReference) {
+  const Dropout dropout = a_dropout(0.25, kRows);
+  const auto layer = [&](const Inputs& in) {
+    const ResidualNorm result = linear_to_residual(in[0], {in[1], in[2]}, {in[3], dropout, {in[4], in[5]}});
+    return result.normed + 2 * result.sum;
+  };
+  const auto plain = [&](const Inputs& in) {
+    const ResidualNorm result = reference::residual_norm({in[3], dropout, {in[4], in[5]}}, at::addmm(in[2], in[0], in[1].t()));
+    return result.normed + 2 * result.sum;
+  };
+  expect_same(layer, plain,
+              {at::randn({kRows, 40}), at::randn({24, 40}) / 6, at::randn({24}), at::randn({kRows, 24}), at::randn({24}), at::randn({24})});
 }
 
 }  // namespace

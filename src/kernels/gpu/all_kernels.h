@@ -71,8 +71,9 @@ class AllKernels final : public Kernels {
     return for_sums<Deactivate<uint16_t>>(args, args.rows.columns, rows, stream);
   }
   const char* embed(const EmbedRows<float>& args, int64_t rows, void* stream) const override { return for_rows<Embed>(args, rows, stream); }
-  const char* gather_sums(const DroppedGatherSums& args, int64_t groups, void* stream) const override {
-    return for_rows<SumGroups>(args, groups, stream);
+  const char* sum_by_key(const SumsByKey& args, int64_t rows, void* stream) const override {
+    const Grid grid = {Grid::blocks(rows, SumByKey::kWarps), Grid::blocks(args.columns, 2 * kFeaturesOfWarp)};
+    return Launcher::template start<SumByKey>(args, rows, grid, stream);
   }
   const char* drop(const DropRows<float>& args, int64_t rows, void* stream) const override {
     return for_elements<Drop>(args, rows, stream);

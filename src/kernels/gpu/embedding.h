@@ -30,43 +30,36 @@ struct Embed {
   }
 };
 
-/// Adds to the row of each group's id scale times the sum of the group's rows of dropout(input), in their order.
-struct SumGroups {
-  using Args = DroppedGatherSums;
+/// Does the work of SumsByKey: the warp at the first of the rows with a key sums them all, in 256 columns.
+struct SumByKey {
+  using Args = SumsByKey;
   static constexpr int kWarps = 4, kSharedBytes = 0;
 
   template <class Block>
-  LACUNA_KERNEL_CODE static void run(const Block& block, const Args& args, int64_t groups) {
-    const GatherSums<float>& a = args.sums;
-    const int64_t group = block.index() * kWarps + block.warp();
-    if (group >= groups) return;
-    for (int64_t pair = 0; pair * 2 * kFeaturesOfWarp < a.columns; ++pair) {
-      Quad sums[2];
-      for (int64_t r = a.starts[group]; r < a.starts[group + 1]; ++r) {
-        KeptFeatures<Block> kept(block, args.dropout, a.rows[r]);
-        kept.draw(pair);
-        for (int i = 0; i < 2; ++i) {
-          const int64_t place = place_of(block, pair, i);
-          const Quad factors = kept.factors(i);
-          const Quad x = place < a.columns ? load_quad(a.input + a.rows[r] * a.columns + place, a.columns - place) : Quad();
-          for (int k = 0; k < Quad::kSize; ++k) sums[i].x[k] += factors.x[k] * x.x[k];
-        }
-      }
-      for (int i = 0; i < 2; ++i) {
-        const int64_t place = place_of(block, pair, i);
-        if (place >= a.columns) continue;
-        float* const to = a.result + a.ids[group] * a.columns + place;
-        Quad sum = load_quad(to, a.columns - place);
-        for (int k = 0; k < Quad::kSize; ++k) sum.x[k] += a.scale * sums[i].x[k];
-        store_quad(to, sum, a.columns - place);
+  LACUNA_KERNEL_CODE static void run(const Block& block, const Args& a, int64_t rows) {
+    const int64_t first = block.index() * kWarps + block.warp();
+    if (first >= rows) return;
+    const int64_t key = a.keys[first];
+    const bool is_first = first == 0 || a.keys[first - 1] != key;
+    if (!is_first || key == a.left_out || key < 0 || key >= a.result_rows) return;
+    const int64_t place = 2 * block.column_index() * kFeaturesOfWarp + Quad::kSize * block.lane();
+    const int64_t left[2] = {a.columns - place, a.columns - place - kFeaturesOfWarp};
+    Quad sums[2];
+    for (int64_t i = first; i < rows && a.keys[i] == key; ++i) {
+      const int64_t row = a.order[i];
+      KeptFeatures<Block> kept(block, a.dropout, row);
+      kept.draw(block.column_index());
+      for (int j = 0; j < 2; ++j) {
+        const Quad factors = kept.factors(j), x = load_quad(a.input + row * a.columns + place + j * kFeaturesOfWarp, left[j]);
+        for (int k = 0; k < Quad::kSize; ++k) sums[j].x[k] += factors.x[k] * x.x[k];
       }
     }
-  }
-
- private:
-  template <class Block>
-  LACUNA_KERNEL_CODE static int64_t place_of(const Block& block, int64_t pair, int i) {
-    return (2 * pair + i) * kFeaturesOfWarp + Quad::kSize * block.lane();
+    for (int j = 0; j < 2; ++j) {
+      float* const to = a.result + key * a.columns + place + j * kFeaturesOfWarp;
+      Quad sum = load_quad(to, left[j]);
+      for (int k = 0; k < Quad::kSize; ++k) sum.x[k] += a.scale * sums[j].x[k];
+      store_quad(to, sum, left[j]);
+    }
   }
 };
 

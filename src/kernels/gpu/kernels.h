@@ -24,10 +24,17 @@ struct ActivationGradientRows {
   float* sums;  ///< [blocks of kRowsPerSum, columns]
 };
 
-/// GatherSums of dropout(input).
-struct DroppedGatherSums {
-  GatherSums<float> sums;
+/// Adds scale times the sums of the rows of dropout(input) that share a key, in order, to the keys' rows of the result. `order` [T] sorts
+/// the rows by key, `keys` [T] are in that order.
+struct SumsByKey {
+  int64_t columns;
+  const float* input;
   DropoutRows dropout;
+  const int64_t *order, *keys;
+  int64_t left_out;  ///< a key that nothing is added for; -1 = none
+  float scale;
+  float* result;
+  int64_t result_rows;  ///< keys beyond are left out
 };
 
 /// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums
@@ -54,7 +61,7 @@ class Kernels {
   virtual const char* activation_backward(const ActivationGradientRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* activation_backward(const ActivationGradientRows<uint16_t>&, int64_t rows, void* stream) const = 0;
   virtual const char* embed(const EmbedRows<float>&, int64_t rows, void* stream) const = 0;
-  virtual const char* gather_sums(const DroppedGatherSums&, int64_t groups, void* stream) const = 0;
+  virtual const char* sum_by_key(const SumsByKey&, int64_t rows, void* stream) const = 0;
   virtual const char* drop(const DropRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* round_rows(const RoundedRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* smoothed_loss(const LossRows<float>&, int64_t rows, void* stream) const = 0;
