@@ -70,15 +70,14 @@ void update_on_cpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
   });
 }
 
-using AdamStart = const char* (*)(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
-AdamStart emulated_update = nullptr;
+const AdamKernels* emulated = nullptr;
 
-/// Returns what starts the kernel for a buffer; null = there is none.
-AdamStart kernel_for(const at::Tensor& buffer) {
+/// Returns the kernels for a device; null = there are none.
+const AdamKernels* kernels_for(at::Device device) {
 #if LACUNA_CUDA
-  if (buffer.is_cuda()) return adam_update_on_gpu;
+  if (device.is_cuda()) return &compiled_adam_kernels();
 #endif
-  return buffer.is_cpu() ? emulated_update : nullptr;
+  return device.is_cpu() ? emulated : nullptr;
 }
 
 bool are_on_cpu(const PlacedGradients& gradients) {
@@ -93,10 +92,10 @@ std::vector<at::Tensor> defined(const PlacedGradients& gradients) {
   return all;
 }
 
-/// On the device, which is waited for once.
-double sum_of_squares_by_aten(const PlacedGradients& gradients) {
+/// On the device; undefined if there are none.
+at::Tensor sum_of_squares_by_aten(const PlacedGradients& gradients) {
   const std::vector<at::Tensor> all = defined(gradients);
-  return all.empty() ? 0 : at::stack(at::_foreach_norm(all, 2, at::kDouble)).square().sum().item<double>();
+  return all.empty() ? at::Tensor() : at::stack(at::_foreach_norm(all, 2, at::kDouble)).square().sum();
 }
 
 /// From the first gradient's place in the buffers to the last one's end, with zeros where there is none.
@@ -123,7 +122,8 @@ at::Tensor part_of(const at::Tensor& buffer, const PlacedGradients& gradients) {
   return buffer.slice(0, gradients.front().begin, gradients.back().begin + gradients.back().count);
 }
 
-void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
+/// By `decision`, or if that is null by `step`.
+void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step, const UpdateDecision* decision) {
   if (gradients.empty()) return;
   const at::Tensor flat = flat_gradients(buffers.values, gradients);
   const auto data = [&](const at::Tensor& buffer) {
@@ -133,18 +133,39 @@ void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
                                         .first = data(buffers.first_moment),
                                         .second = data(buffers.second_moment),
                                         .average = data(buffers.average),
-                                        .gradient = flat.const_data_ptr<float>()};
-  on_gpu(flat.device(), [&](void* stream) { return kernel_for(flat)(pointers, step, flat.numel(), stream); });
+                                        .gradient = flat.const_data_ptr<float>(),
+                                        .rounded = buffers.rounded.defined() ? bf16_bits_of(part_of(buffers.rounded, gradients)) : nullptr};
+  on_gpu(flat.device(), [&](void* stream) { return kernels_for(flat.device())->update(pointers, step, decision, flat.numel(), stream); });
 }
 
 }  // namespace
 
-void emulate_adam(AdamStart update) {
-  emulated_update = update;
+void emulate_adam(const AdamKernels* kernels) {
+  emulated = kernels;
+}
+
+bool has_adam_kernels(const at::Tensor& buffer) {
+  return buffer.scalar_type() == at::kFloat && kernels_for(buffer.device()) != nullptr;
+}
+
+at::Tensor device_sum_of_squares(const PlacedGradients& gradients, const at::Tensor& values) {
+  const at::Tensor sum = sum_of_squares_by_aten(gradients);
+  return sum.defined() ? sum : at::zeros({}, values.options().dtype(at::kDouble));
+}
+
+void decide_update(const DecisionArgs& args, at::Device device) {
+  on_gpu(device, [&](void* stream) { return kernels_for(device)->decide(args, stream); });
+}
+
+void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const UpdateDecision* decision) {
+  update_on_gpu(buffers, gradients, {}, decision);
 }
 
 std::vector<double> squares_of_chunks(const PlacedGradients& gradients) {
-  if (!are_on_cpu(gradients)) return {sum_of_squares_by_aten(gradients)};
+  if (!are_on_cpu(gradients)) {
+    const at::Tensor sum = sum_of_squares_by_aten(gradients);  // the device is waited for once
+    return {sum.defined() ? sum.item<double>() : 0};
+  }
   const std::vector<Chunk> chunks = chunks_of(gradients);
   std::vector<double> partial(chunks.size());
   for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
@@ -167,7 +188,7 @@ double sum_of_squares(const PlacedGradients& gradients) {
 
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
   const at::ScalarType type = buffers.values.scalar_type();
-  if (type == at::kFloat && kernel_for(buffers.values) != nullptr) return update_on_gpu(buffers, gradients, step);
+  if (has_adam_kernels(buffers.values)) return update_on_gpu(buffers, gradients, step, nullptr);
   if (buffers.values.is_cpu() && type == at::kFloat) return update_on_cpu<float>(buffers, gradients, step);
   if (buffers.values.is_cpu() && type == at::kDouble) return update_on_cpu<double>(buffers, gradients, step);
   adam_update_reference(buffers, gradients, step);

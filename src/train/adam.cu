@@ -3,8 +3,9 @@
 
 namespace lacuna {
 
-const char* adam_update_on_gpu(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream) {
-  return start_adam<gpu::GpuLauncher>(pointers, step, count, stream);
+const AdamKernels& compiled_adam_kernels() {
+  static const AdamKernels kernels = AdamStarters<gpu::GpuLauncher>::kKernels;
+  return kernels;
 }
 
 }  // namespace lacuna

@@ -19,7 +19,8 @@ using PlacedGradients = std::vector<PlacedGradient>;
 /// Adam's state: flat buffers [n] of one type on one device.
 struct AdamBuffers {
   at::Tensor values, first_moment, second_moment;
-  at::Tensor average;  ///< undefined = none
+  at::Tensor average;       ///< undefined = none
+  at::Tensor rounded = {};  ///< the values in bf16, of a GPU's; undefined = none
 };
 
 /// Elements of a parameter that one sum runs over, less at its end: a chunk. Fixed, so that results do not depend on threads.
@@ -29,6 +30,15 @@ inline constexpr int64_t kChunk = 16384;
 std::vector<double> squares_of_chunks(const PlacedGradients& gradients);
 /// Returns the sum of the squared elements, chunk by chunk.
 double sum_of_squares(const PlacedGradients& gradients);
+
+/// Returns true if there are kernels for such buffers: on a GPU, of float.
+bool has_adam_kernels(const at::Tensor& buffer);
+/// Returns the sum of the squared elements as a scalar of double on their device, which is not waited for.
+at::Tensor device_sum_of_squares(const PlacedGradients& gradients, const at::Tensor& values);
+/// Lets the device decide about an update, where there are kernels.
+void decide_update(const DecisionArgs& args, at::Device device);
+/// Does adam_update by what the device has decided.
+void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const UpdateDecision* decision);
 
 /// Updates the parameters that `gradients` names in one pass. On a GPU, gradients are first copied into one buffer.
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -19,12 +20,38 @@ struct AdamStep {
   double average_rate = 0;      ///< step of the moving average towards the weights
 };
 
+/// What decides about an update beside its number and the gradient's norm.
+struct AdamRule {
+  double lr = 0;
+  double gradient_scale = 1;  ///< factor of the stored gradient: 1 / tokens
+  double clip_norm = 0;       ///< 0 = none
+  double beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  bool decouples = false;  ///< the weight decay, as adamw does
+  double ema_decay = 0;
+
+  /// Returns update `number` for a gradient of this norm, which has the factor already.
+  LACUNA_HOST_DEVICE AdamStep step(int64_t number, double norm) const {
+    const double t = static_cast<double>(number);
+    const bool clips = clip_norm > 0 && norm > clip_norm;
+    return {.lr = lr,
+            .gradient_scale = clips ? gradient_scale * clip_norm / norm : gradient_scale,
+            .beta1 = beta1,
+            .beta2 = beta2,
+            .epsilon = epsilon,
+            .bias1 = 1 - std::pow(beta1, t),
+            .bias2 = 1 - std::pow(beta2, t),
+            .l2 = decouples ? 0 : weight_decay,
+            .shrink = decouples ? 1 - lr * weight_decay : 1,
+            .average_rate = std::max(1 - ema_decay, 9 / (t + 9))};
+  }
+};
+
 /// The scalars of an AdamStep, converted to the type of the elements.
 template <class T>
 struct AdamNumbers {
   T scale, l2, shrink, beta1, beta2, rest1, rest2, epsilon, rate, root2, average_rate;
 
-  explicit AdamNumbers(const AdamStep& step)
+  LACUNA_HOST_DEVICE explicit AdamNumbers(const AdamStep& step)
       : scale(static_cast<T>(step.gradient_scale)),
         l2(static_cast<T>(step.l2)),
         shrink(static_cast<T>(step.shrink)),
@@ -44,6 +71,7 @@ struct AdamPointers {
   T *value, *first, *second;
   T* average;  ///< null = none
   const T* gradient;
+  uint16_t* rounded = nullptr;  ///< the new values in bf16, of a GPU's kernel; null = none
 };
 
 template <class T, bool kAverages>
@@ -59,10 +87,41 @@ LACUNA_HOST_DEVICE inline void update_element(const AdamPointers<T>& p, const Ad
   if constexpr (kAverages) p.average[i] += n.average_rate * (next - p.average[i]);
 }
 
-/// Updates `count` elements on the current GPU. Returns null or an error message. Exists in builds with CUDA only.
-const char* adam_update_on_gpu(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
+/// The step of one group of parameters, in a GPU's memory.
+struct UpdateDecision {
+  AdamNumbers<float> numbers;
+  int32_t applies;  ///< 0 = the update is left out
+};
 
-/// For tests that emulate kernels: makes adam_update() call this for buffers on the CPU, in place of its loop; null ends that.
-void emulate_adam(const char* (*update)(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream));
+/// The outcome of an update, in a GPU's memory: of the main and the auxiliary group of parameters.
+struct UpdateRecord {
+  double norms[2];     ///< of the gradient, before clipping; 0 where a group was not updated
+  int64_t updates[2];  ///< so far
+  int64_t is_finite;
+};
+
+/// What the kernel reads that decides about an update: on a GPU, all but the rule.
+struct DecisionArgs {
+  AdamRule rule;
+  int32_t groups;            ///< 2 = the auxiliary one, too
+  const double* squares[2];  ///< of the gradient
+  const double* loss;
+  UpdateDecision* decisions[2];
+  UpdateRecord* record;  ///< read and written
+};
+
+/// The functions that start Adam's kernels. Each returns null or an error message.
+struct AdamKernels {
+  /// Updates `count` elements by `decision`, or if that is null by `step`.
+  const char* (*update)(const AdamPointers<float>& pointers, const AdamStep& step, const UpdateDecision* decision, int64_t count,
+                        void* stream);
+  const char* (*decide)(const DecisionArgs& args, void* stream);
+};
+
+/// The kernels that nvcc has compiled. Exist in builds with CUDA only.
+const AdamKernels& compiled_adam_kernels();
+
+/// For tests that emulate kernels: buffers on the CPU are updated by these; null ends that.
+void emulate_adam(const AdamKernels* kernels);
 
 }  // namespace lacuna

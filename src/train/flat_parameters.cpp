@@ -123,4 +123,17 @@ void FlatParameters::mark_changed() const {
   for (const Slot& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
 }
 
+void FlatParameters::keep_rounded() {
+  rounded_ = values_.to(at::kBFloat16);
+  copies_ = std::make_unique<RoundedCopies>();
+  for (const Range& group : groups_) note_rounded(group);
+}
+
+void FlatParameters::note_rounded(const Range& group) const {
+  if (!copies_) return;
+  for (const Slot& slot : slots_)
+    if (slot.begin >= group.begin && slot.begin < group.end)
+      copies_->set_current(slot.parameter, view_of(rounded_, slot.begin, slot.parameter));
+}
+
 }  // namespace lacuna

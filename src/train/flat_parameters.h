@@ -3,11 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "kernels/rounded_copies.h"
 #include "ranks/slices.h"
 #include "train/adam.h"
 
@@ -71,6 +73,13 @@ class FlatParameters {
   /// Tells autograd that the values have changed.
   void mark_changed() const;
 
+  /// Keeps the values in bf16, too, where products find them (kernels/rounded_copies.h): for whoever writes both.
+  void keep_rounded();
+  /// The values in bf16 [n]; undefined unless they are kept.
+  const Tensor& rounded() const { return rounded_; }
+  /// Says that a group's values in bf16 are those of its parameters now.
+  void note_rounded(const Range& group) const;
+
  private:
   struct Slot {
     std::string name;
@@ -80,7 +89,8 @@ class FlatParameters {
 
   std::vector<Slot> slots_;
   std::vector<Range> groups_;
-  Tensor values_;
+  Tensor values_, rounded_;
+  std::unique_ptr<RoundedCopies> copies_;
   int64_t num_parameters_ = 0;
 };
 

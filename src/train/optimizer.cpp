@@ -6,8 +6,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/device.h"
 #include "checkpoint/not_finite.h"
 #include "kernels/profile.h"
+#include "kernels/row_tensors.h"
+#include "model/precision.h"
 #include "train/adam.h"
 
 namespace lacuna {
@@ -42,6 +45,8 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, con
     exchange_ = std::make_unique<GradientExchange>(parameters_, *shard_, wire_type(parameters_, options_));
   }
   bounds_ = bounds_of(ranges);
+  const bool multiplies_in_bf16 = factor_precision(options_.precision, device()) == Precision::kBf16;
+  if (is_alone() && multiplies_in_bf16 && has_gpu_rows(parameters_.values())) parameters_.keep_rounded();
   const int64_t size = is_alone() ? parameters_.values().numel() : shard_->own_size();
   first_moment_ = at::zeros({size}, parameters_.values().options());
   second_moment_ = at::zeros({size}, parameters_.values().options());
@@ -110,14 +115,15 @@ GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
 UpdateResult Optimizer::apply(double lr, double gradient_scale, bool with_auxiliary, const std::vector<GradientSquares>& squares,
                               bool is_loss_finite) {
   const TimedPart timed(ProfilePart::kOptimizer);
+  record_ = Tensor();  // the counts are here again
   UpdateResult result = {.gradient_norm = gradient_scale * norm_of(kMainGroup, squares)};
   if (with_auxiliary) result.auxiliary_gradient_norm = gradient_scale * norm_of(kAuxiliaryGroup, squares);
   result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm) && is_loss_finite;
   if (result.is_finite) {
-    update_group(kMainGroup, step_of(++num_updates_, lr, gradient_scale, result.gradient_norm));
-    if (with_auxiliary)
-      update_group(kAuxiliaryGroup, step_of(++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm));
-    parameters_.mark_changed();
+    const AdamRule rule = rule_of(lr, gradient_scale);
+    update_group(kMainGroup, rule.step(++num_updates_, result.gradient_norm));
+    if (with_auxiliary) update_group(kAuxiliaryGroup, rule.step(++num_auxiliary_updates_, result.auxiliary_gradient_norm));
+    finish_update(with_auxiliary);
   }
   clear_gradients();
   return result;
@@ -146,27 +152,73 @@ double Optimizer::norm_of(size_t parameter_group, const std::vector<GradientSqua
   return std::sqrt(sum);
 }
 
-AdamStep Optimizer::step_of(int64_t number, double lr, double gradient_scale, double norm) const {
-  const double t = static_cast<double>(number);
-  const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
-  const bool decouples = options_.optimizer == OptimizerType::kAdamW;
+AdamRule Optimizer::rule_of(double lr, double gradient_scale) const {
   return {.lr = lr,
-          .gradient_scale = clips ? gradient_scale * options_.clip_norm / norm : gradient_scale,
+          .gradient_scale = gradient_scale,
+          .clip_norm = options_.clip_norm,
           .beta1 = options_.beta1,
           .beta2 = options_.beta2,
           .epsilon = options_.epsilon,
-          .bias1 = 1 - std::pow(options_.beta1, t),
-          .bias2 = 1 - std::pow(options_.beta2, t),
-          .l2 = decouples ? 0 : options_.weight_decay,
-          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
-          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
+          .weight_decay = options_.weight_decay,
+          .decouples = options_.optimizer == OptimizerType::kAdamW,
+          .ema_decay = options_.ema_decay};
+}
+
+/// Puts the counts of updates where queued updates read and write them.
+void Optimizer::prepare_queue() {
+  UpdateRecord record = {};
+  record.updates[kMainGroup] = num_updates_;
+  record.updates[kAuxiliaryGroup] = num_auxiliary_updates_;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(&record);
+  record_ = tensor_of(std::vector<uint8_t>(bytes, bytes + sizeof(record)), device());
+  decisions_ = at::empty({2, sizeof(UpdateDecision)}, record_.options());
+}
+
+QueuedUpdate Optimizer::queue(double lr, double gradient_scale, bool with_auxiliary, const Tensor& loss) {
+  const TimedPart timed(ProfilePart::kOptimizer);
+  if (!record_.defined()) prepare_queue();
+  const Tensor& values = parameters_.values();
+  auto* const decisions = static_cast<UpdateDecision*>(decisions_.mutable_data_ptr());
+  DecisionArgs args = {.rule = rule_of(lr, gradient_scale),
+                       .groups = with_auxiliary ? 2 : 1,
+                       .squares = {},
+                       .loss = loss.const_data_ptr<double>(),
+                       .decisions = {decisions, decisions + 1},
+                       .record = static_cast<UpdateRecord*>(record_.mutable_data_ptr())};
+  std::array<Tensor, 2> squares;
+  for (size_t g = 0; g < static_cast<size_t>(args.groups); ++g) {
+    gradients_[g] = parameters_.gradients(parameters_.groups().at(g));
+    squares[g] = device_sum_of_squares(gradients_[g], values);
+    args.squares[g] = squares[g].const_data_ptr<double>();
+  }
+  decide_update(args, device());
+  for (size_t g = 0; g < static_cast<size_t>(args.groups); ++g) {
+    const FlatParameters::Range& range = parameters_.groups()[g];
+    adam_update({values, first_moment_, second_moment_, average_, parameters_.rounded()}, gradients_[g], args.decisions[g]);
+    clamp({range.begin, range.end});
+  }
+  finish_update(with_auxiliary);
+  clear_gradients();
+  return QueuedUpdate(record_);
+}
+
+UpdateResult Optimizer::note(const UpdateRecord& outcome) {
+  num_updates_ = outcome.updates[kMainGroup];
+  num_auxiliary_updates_ = outcome.updates[kAuxiliaryGroup];
+  return {outcome.norms[kMainGroup], outcome.norms[kAuxiliaryGroup], outcome.is_finite != 0};
+}
+
+/// Tells autograd, and those who read the values in bf16, that the values have changed.
+void Optimizer::finish_update(bool with_auxiliary) {
+  parameters_.mark_changed();
+  for (size_t g = 0; g < (with_auxiliary ? 2 : 1); ++g) parameters_.note_rounded(parameters_.groups()[g]);
 }
 
 void Optimizer::update_group(size_t parameter_group, const AdamStep& step) {
   const Tensor& values = parameters_.values();
   const FlatParameters::Range& range = parameters_.groups()[parameter_group];
   if (is_alone()) {
-    adam_update({values, first_moment_, second_moment_, average_}, gradients_[parameter_group], step);
+    adam_update({values, first_moment_, second_moment_, average_, parameters_.rounded()}, gradients_[parameter_group], step);
     return clamp({range.begin, range.end});
   }
   shard_->share(values, parameter_group, [&](const Shard::Part& part) {
@@ -183,6 +235,8 @@ void Optimizer::clamp(const Slice& updated) {
     if (slice.begin < updated.begin || slice.begin >= updated.end) continue;
     parameters_.values().narrow(0, slice.begin, slice.size()).clamp_(lowest, highest);
     if (has_ema()) average_.narrow(0, own_begin, slice.size()).clamp_(lowest, highest);
+    const Tensor values = parameters_.values().narrow(0, slice.begin, slice.size());
+    if (parameters_.rounded().defined()) parameters_.rounded().narrow(0, slice.begin, slice.size()).copy_(values);
   }
 }
 
@@ -255,6 +309,7 @@ void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const
   load(second_moment_, state, kSecondMoment, place);
   num_updates_ = num_updates;
   num_auxiliary_updates_ = num_auxiliary_updates;
+  record_ = Tensor();
 }
 
 void Optimizer::share_weights() {

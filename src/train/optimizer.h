@@ -13,6 +13,7 @@
 #include "ranks/group.h"
 #include "train/flat_parameters.h"
 #include "train/gradient_exchange.h"
+#include "train/queued_update.h"
 #include "train/shard.h"
 
 namespace lacuna {
@@ -66,6 +67,14 @@ class Optimizer {
   /// Undefines the gradients of this rank.
   void clear_gradients();
 
+  /// Returns true if queue() takes the place of sum_gradients() and apply(): one rank trains, on a GPU.
+  bool can_queue() const { return is_alone() && has_adam_kernels(parameters_.values()); }
+  /// Gives an update to the GPU, as both halves would do it, and does not wait for it. `loss`: the sum of losses, a scalar of double there.
+  /// Until the outcome is noted, num_updates() says what was known before.
+  QueuedUpdate queue(double lr, double gradient_scale, bool with_auxiliary, const Tensor& loss);
+  /// Notes an outcome of queue(), which come in their order.
+  UpdateResult note(const UpdateRecord& outcome);
+
   Group& group() const { return group_; }
   int64_t num_updates() const { return num_updates_; }
   int64_t num_auxiliary_updates() const { return num_auxiliary_updates_; }
@@ -110,7 +119,9 @@ class Optimizer {
   bool is_alone() const { return group_.is_alone(); }
   Tensor own_of(const Tensor& whole) const;
   std::vector<Bounds> bounds_of(const std::vector<ParameterRange>& ranges) const;
-  AdamStep step_of(int64_t number, double lr, double gradient_scale, double norm) const;
+  AdamRule rule_of(double lr, double gradient_scale) const;
+  void prepare_queue();
+  void finish_update(bool with_auxiliary);
   double norm_of(size_t parameter_group, const std::vector<GradientSquares>& squares) const;
   void update_group(size_t parameter_group, const AdamStep& step);
   void clamp(const Slice& updated);
@@ -127,6 +138,7 @@ class Optimizer {
   Tensor kept_weights_;                            ///< with several ranks: while the weights are swapped with their average
   std::array<PlacedGradients, 2> gradients_;       ///< with a single rank: of each group, between the halves of an update
   int64_t num_updates_ = 0, num_auxiliary_updates_ = 0;
+  Tensor record_, decisions_;  ///< of queued updates, on the GPU: an UpdateRecord and two UpdateDecisions
 };
 
 }  // namespace lacuna

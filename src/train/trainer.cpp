@@ -15,27 +15,6 @@
 #include "ranks/stage.h"
 
 namespace lacuna {
-namespace {
-
-/// Returns an asynchronous copy on the CPU, complete once the optimizer has waited for the gradient's norm.
-Tensor copied_to_cpu(const Tensor& x) {
-  return x.defined() ? x.detach().to(x.options().device(at::kCPU), /*non_blocking=*/true) : x;
-}
-
-BatchSums read(int64_t batch, const LossSums& losses) {
-  BatchSums sums = {.batch = batch,
-                    .loss = losses.loss.item<double>(),
-                    .nll = losses.nll.item<double>(),
-                    .penalty = losses.penalty.defined() ? losses.penalty.item<double>() : 0,
-                    .correct = losses.correct.item<int64_t>(),
-                    .tokens = losses.tokens,
-                    .has_auxiliary = losses.has_auxiliary()};
-  for (const auto& [name, sum] : losses.auxiliary.values) sums.auxiliary[name] = sum.item<double>();
-  return sums;
-}
-
-}  // namespace
-
 std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, const TrainOptions& options) {
   if (state.validation_is_due || state.save_is_due) return {};
   if (state.data_is_over) return TrainingEnd::kDataOver;
@@ -118,6 +97,7 @@ void Trainer::show_progress() {
 }
 
 std::optional<bool> Trainer::update() {
+  if (optimizer_.can_queue()) return queue_update();
   OwnBatches own;
   const std::vector<UpdateReport> reports = agree(compute_own(own));
   if (std::any_of(reports.begin(), reports.end(), [](const UpdateReport& report) { return report.is_interrupted; })) {
@@ -136,7 +116,8 @@ std::optional<bool> Trainer::update() {
   state_.position = own.after;
   state_.data_is_over = own.ends_data;
   last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
-  count(sums, result);
+  begin_step(sums.tokens);
+  count(sums, result, state_.step);
   return own.ends_epoch;
 }
 
@@ -165,8 +146,8 @@ UpdateReport Trainer::compute_own(OwnBatches& own) {
   report.busy_seconds = busy.seconds();
   if (!group_.is_alone() || !report.is_interrupted)
     report.squares =
-        optimizer_.sum_gradients(std::any_of(sums.begin(), sums.end(), [](const auto& one) { return one.losses.has_auxiliary(); }));
-  for (const UnreadSums& one : sums) report.batches.push_back(read(one.batch, one.losses));  // not earlier, which would wait for the GPU
+        optimizer_.sum_gradients(std::any_of(sums.begin(), sums.end(), [](const auto& one) { return one.losses().has_auxiliary(); }));
+  for (const UnreadSums& one : sums) report.batches.push_back(one.read());  // not earlier, which would wait for the GPU
   report.hours = hours();
   return report;
 }
@@ -249,16 +230,13 @@ bool Trainer::accumulate_gradients(const OwnBatches& own, std::vector<UnreadSums
   return true;
 }
 
-Trainer::UnreadSums Trainer::add_gradients(int64_t number, const Batch& batch) {
+UnreadSums Trainer::add_gradients(int64_t number, const Batch& batch) {
   const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
   LossSums losses = loss_(batch, context);
   {
     const TimedBackward timed;
     losses.backward();
   }
-  for (Tensor* sum : {&losses.loss, &losses.nll, &losses.correct, &losses.penalty}) *sum = copied_to_cpu(*sum);
-  for (auto& [name, sum] : losses.auxiliary.values) sum = copied_to_cpu(sum);
-  if (losses.has_auxiliary()) losses.auxiliary.objective = losses.auxiliary.objective.detach();
   return {number, std::move(losses)};
 }
 
@@ -280,14 +258,19 @@ void Trainer::split(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t f
   batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(failed) + 1, {number, std::move(second)});
 }
 
-void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
+/// Counts what is known before an update's outcome.
+void Trainer::begin_step(int64_t tokens) {
   ++state_.step;
   is_saved_ = false;
   scores_.clear();
+  state_.tgt_tokens += tokens;
+  timed_tokens_ += tokens;
+}
+
+/// Counts the outcome of the update of a step.
+void Trainer::count(const UpdateSums& sums, const UpdateResult& update, int64_t step) {
   state_.optimizer_updates = optimizer_.num_updates();
   state_.auxiliary_updates = optimizer_.num_auxiliary_updates();
-  state_.tgt_tokens += sums.tokens;
-  timed_tokens_ += sums.tokens;
   if (update.is_finite) {
     state_.skipped_in_a_row = 0;
     LogWindow& window = state_.window;
@@ -305,11 +288,11 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   ++state_.skipped_in_a_row;
   const bool is_of_loss = std::isfinite(update.gradient_norm) && std::isfinite(update.auxiliary_gradient_norm);
   const std::string what = is_of_loss ? "the loss" : "the gradient";
-  warn_once(what + " of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
+  warn_once(what + " of step " + std::to_string(step) + " is not finite: this update is left out (" +
             std::to_string(state_.skipped_updates) + " so far)");
   if (state_.skipped_in_a_row < options_.max_bad_updates) return;
   throw DivergedError("training has diverged: " + what + " was not finite in the last " + counted(options_.max_bad_updates, "update") +
-                      ", up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
+                      ", up to step " + std::to_string(step) + ". " + kWayOutOfDivergence);
 }
 
 void Trainer::count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& update) {
@@ -325,7 +308,9 @@ void Trainer::note_due(bool ended_epoch) {
   const bool ends = end().has_value();
   state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);
   state_.save_is_due = is_due(options_.save_every) || ends;
-  if (state_.step % options_.log_every == 0 || ends) log_progress();
+  const bool logs = state_.step % options_.log_every == 0 || ends;
+  if (logs || state_.validation_is_due || state_.save_is_due) settle();
+  if (logs) log_progress();
 }
 
 void Trainer::run_due_hooks() {
@@ -424,6 +409,7 @@ void Trainer::save_unvalidated() {
 
 /// Saves what run_due_hooks() has not and, after an interruption, a checkpoint beside the schedule.
 void Trainer::finish() {
+  settle();
   const bool ends_by_itself = end().has_value();
   if (ends_by_itself && state_.last_saved_step != state_.step) return save(true);
   if (!is_saved_) save(false);

@@ -18,6 +18,7 @@
 #include "train/learning_rate.h"
 #include "train/optimizer.h"
 #include "train/training_state.h"
+#include "train/unread_sums.h"
 #include "train/update_report.h"
 
 namespace lacuna {
@@ -47,7 +48,7 @@ struct TrainingProgress {
 
 using Scores = std::map<std::string, double>;
 
-/// The last update, for a progress bar.
+/// The last update whose outcome is known, for a progress bar.
 struct UpdateProgress {
   double loss = 0;     ///< label-smoothed, nats, summed over the target tokens; 0 if the update was left out
   int64_t tokens = 0;  ///< target tokens
@@ -116,8 +117,11 @@ class Trainer {
   /// OtherRankError for whatever another rank throws.
   TrainingEnd run();
   /// Makes one update, without what is due after it: no hook but `warn` and `is_interrupted` is called. Returns true if it ended an epoch;
-  /// nothing if it was interrupted, and so has changed nothing.
+  /// nothing if it was interrupted, and so has changed nothing. On a GPU it may return before the update is made: what is counted of it
+  /// then comes with the next update, or with settle().
   std::optional<bool> update();
+  /// Waits for a GPU, and counts the update that it has made last. Throws DivergedError as run() does.
+  void settle();
   /// Returns why training has ended; nothing if it has not.
   std::optional<TrainingEnd> end() const { return end_of(state_, hours_at_update_, options_); }
   const TrainingState& state() const { return state_; }
@@ -131,9 +135,12 @@ class Trainer {
     DataPosition after;
     bool ends_epoch = false, ends_data = false;
   };
-  struct UnreadSums {
-    int64_t batch;    ///< its number in the update
-    LossSums losses;  ///< of which tensors are being copied from a GPU
+  /// An update that was given to a GPU, and what is counted once its outcome is known.
+  struct UnknownUpdate {
+    QueuedUpdate queued;
+    std::vector<UnreadSums> sums;
+    int64_t step;
+    double lr;
   };
   /// Sums of all ranks' batches.
   struct UpdateSums {
@@ -151,7 +158,9 @@ class Trainer {
   static UpdateSums sum_of(const std::vector<UpdateReport>& reports);
   void note_waits(const std::vector<UpdateReport>& reports);
   void show_progress();
-  void count(const UpdateSums& sums, const UpdateResult& update);
+  std::optional<bool> queue_update();
+  void begin_step(int64_t tokens);
+  void count(const UpdateSums& sums, const UpdateResult& update, int64_t step);
   void count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& update);
   void note_due(bool ended_epoch);
   void run_due_hooks();
@@ -177,6 +186,7 @@ class Trainer {
 
   UpdateProgress last_update_;
   std::vector<BatchPtr> last_batches_;
+  std::optional<UnknownUpdate> unknown_;  ///< the last update, where a GPU makes it
   std::exception_ptr failure_;            ///< of this rank after its last update, which others do not know yet
   Scores scores_;                         ///< of the validation after the current step
   double hours_before_ = 0;               ///< hours of earlier starts

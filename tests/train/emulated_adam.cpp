@@ -4,8 +4,9 @@
 
 namespace lacuna {
 
-const char* emulated_adam_update(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream) {
-  return start_adam<gpu::EmulatedLauncher>(pointers, step, count, stream);
+const AdamKernels& emulated_adam_kernels() {
+  static const AdamKernels kernels = AdamStarters<gpu::EmulatedLauncher>::kKernels;
+  return kernels;
 }
 
 }  // namespace lacuna

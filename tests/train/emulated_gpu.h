@@ -6,15 +6,14 @@
 
 namespace lacuna {
 
-/// Adam's kernel, emulated.
-const char* emulated_adam_update(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
+const AdamKernels& emulated_adam_kernels();
 
 /// While it lives, training on the CPU goes the way of a GPU, with every kernel of ours emulated.
 class EmulatedGpu {
  public:
   EmulatedGpu() : attention_{cuda::all_emulated_kernels(), [] { return 163 * 1024; }} {
     cuda::emulate(&attention_);
-    emulate_adam(emulated_adam_update);
+    emulate_adam(&emulated_adam_kernels());
   }
   ~EmulatedGpu() {
     cuda::emulate(nullptr);
