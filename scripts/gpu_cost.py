@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""What an update of training costs on a GPU, by arithmetic: gpu_cost.py --d-model 512 --batch-tokens 4096
+
+  scripts/gpu_cost.py                                  # the base model, 8,000 pieces, batches of 4,096 target tokens
+  scripts/gpu_cost.py --d-model 1024 --d-ff 4096 --vocab 32000 --batch-tokens 16384
+
+Lists every kernel of an update in bf16 as src/kernels and src/attention start them, with the operations it does and the bytes it reads and
+writes, and adds up. A kernel takes as long as the slower of the two, at the given ceilings; the host starts kernels one after the other. The
+update takes as long as the slower of kernels and host. What small products lose is left out: no update is faster than this.
+
+With --check it exits with 1 where a feed-forward layer with its norm moves more than 1.3 times the bytes that it has to.
+"""
+import argparse
+import dataclasses
+import sys
+
+FLOAT, BF16 = 4, 2
+ADAM_BYTES = 8 * FLOAT + BF16  # value, two moments and an average read and written, the gradient read twice (its norm), bf16 written
+
+
+@dataclasses.dataclass
+class Kernel:
+    part: str
+    flops: float
+    bytes: float
+    launches: float = 1
+
+    def seconds(self, asked):
+        return max(self.flops / (asked.tflops * 1e12), self.bytes / (asked.gigabytes * 1e9))
+
+
+def product(rows, depth, columns, result=BF16, part="products"):
+    """[rows, depth] x [depth, columns]."""
+    return Kernel(part, 2 * rows * depth * columns, BF16 * (rows * depth + depth * columns) + result * rows * columns)
+
+
+def linear(rows, inputs, outputs, wants_bias_sums=True):
+    """Forward, and the gradients of rows, weight and bias."""
+    forward = [product(rows, inputs, outputs)]
+    backward = [product(rows, outputs, inputs), product(outputs, rows, inputs, result=FLOAT)]
+    if wants_bias_sums:
+        backward.append(Kernel("bias sums", rows * outputs, BF16 * rows * outputs))
+    return forward, backward
+
+
+def norm(rows, features):
+    """Residual, dropout and norm. The residual stream is float, what enters and leaves it bf16."""
+    all_of = rows * features
+    forward = [Kernel("norms", 10 * all_of, all_of * (BF16 + FLOAT + FLOAT + BF16))]
+    sums = 3 * rows / 8 * features * FLOAT  # of each 8 rows: kernels/gpu/kernels.h
+    backward = [Kernel("norms", 20 * all_of, all_of * (BF16 + FLOAT + FLOAT + FLOAT + BF16) + sums), Kernel("norms", 0, sums)]
+    return forward, backward
+
+
+def feed_forward(rows, features, hidden):
+    forward = [product(rows, features, hidden), product(rows, hidden, features)]
+    backward = [product(rows, features, hidden), Kernel("activation", 2 * rows * hidden, 3 * BF16 * rows * hidden), Kernel("activation", 0, 0),
+                product(features, rows, hidden, result=FLOAT), product(rows, hidden, features), product(hidden, rows, features, result=FLOAT)]
+    of_norm = norm(rows, features)
+    return forward + of_norm[0], backward + of_norm[1]
+
+
+def least_bytes_of_feed_forward(rows, features, hidden):
+    """What a feed-forward layer with its norm cannot do without, where every product does what follows it in its own kernel."""
+    of_hidden, of_features, of_weights = BF16 * rows * hidden, BF16 * rows * features, BF16 * features * hidden
+    of_norm = rows * features * (2 * BF16 + 2 * FLOAT + 2 * BF16 + 3 * FLOAT)
+    return 6 * of_hidden + 6 * of_features + 4 * of_weights + 2 * FLOAT * features * hidden + of_norm
+
+
+def attention(queries, keys, sentence, features):
+    """Of short sentences: a kernel each way, which reads queries, keys and values once."""
+    pairs, all_of = queries * sentence, BF16 * features * (2 * queries + 2 * keys)
+    return ([Kernel("attention", 4 * pairs * features, all_of)],
+            [Kernel("attention", 14 * pairs * features, 2 * all_of)])
+
+
+def site(queries, keys, sentence, asked, is_self):
+    d = asked.d_model
+    projections = [linear(queries, d, 3 * d)] if is_self else [linear(queries, d, d), linear(keys, d, 2 * d)]
+    parts = projections + [attention(queries, keys, sentence, d), linear(queries, d, d, wants_bias_sums=False), norm(queries, d)]
+    forward, backward = (sum((part[i] for part in parts), []) for i in (0, 1))
+    if not is_self:
+        backward.append(Kernel("attention", 0, 3 * FLOAT * keys * d))  # layers' gradients of the encoder's result, added up
+    return forward, backward
+
+
+def layer(asked, is_decoder):
+    source, target, sentence = asked.source_tokens, asked.batch_tokens, asked.sentence
+    rows = target if is_decoder else source
+    parts = [site(rows, rows, sentence, asked, is_self=True)]
+    if is_decoder:
+        parts.append(site(target, source, sentence, asked, is_self=False))
+    parts.append(feed_forward(rows, asked.d_model, asked.d_ff))
+    return [kernel for part in parts for kernels in part for kernel in kernels]
+
+
+def number_of_parameters(asked):
+    d, f = asked.d_model, asked.d_ff
+    return asked.layers * ((4 * d * d + 2 * d * f) + (8 * d * d + 2 * d * f)) + asked.vocab * d
+
+
+def around_layers(asked):
+    d, v, source, target = asked.d_model, asked.vocab, asked.source_tokens, asked.batch_tokens
+    weights = number_of_parameters(asked)
+    tables = 2 * v * d * FLOAT
+    return [Kernel("embedding", 0, 2 * FLOAT * d * (source + target), 2),
+            Kernel("embedding", 0, 2 * FLOAT * d * (source + target) + tables, 8),
+            product(target, d, v, result=FLOAT, part="loss"),
+            Kernel("loss", 10 * target * v, target * v * (2 * FLOAT + BF16)),
+            product(target, v, d, result=FLOAT, part="loss"), product(v, target, d, result=FLOAT, part="loss"),
+            Kernel("loss", 0, 3 * tables, 4),  # by the loss's own gradient, and added to the embeddings'
+            Kernel("optimizer", 15 * weights, (ADAM_BYTES + 2 * FLOAT) * weights, 10)]
+
+
+def kernels_of(asked):
+    return [kernel for _ in range(asked.layers) for is_decoder in (False, True) for kernel in layer(asked, is_decoder)] + around_layers(asked)
+
+
+def report(asked):
+    kernels = kernels_of(asked)
+    print(f"{'part':<12}{'launches':>10}{'GFLOP':>10}{'GB':>8}{'ms':>8}")
+    rows = {}
+    for kernel in kernels:
+        rows.setdefault(kernel.part, []).append(kernel)
+    for part, all_of in [*rows.items(), ("update", kernels)]:
+        print(f"{part:<12}{sum(k.launches for k in all_of):>10.0f}{sum(k.flops for k in all_of) / 1e9:>10.1f}"
+              f"{sum(k.bytes for k in all_of) / 1e9:>8.2f}{1e3 * sum(k.seconds(asked) for k in all_of):>8.2f}")
+    device, host = sum(k.seconds(asked) for k in kernels), sum(k.launches for k in kernels) * asked.launch_us * 1e-6
+    slower = max(device, host)
+    encoder, decoder = (sum(k.launches for k in layer(asked, is_decoder)) for is_decoder in (False, True))
+    print(f"launches of an encoder layer {encoder:.0f}, of a decoder layer {decoder:.0f}")
+    print(f"GPU {1e3 * device:.2f} ms, host {1e3 * host:.2f} ms at {asked.launch_us} us a launch: {asked.batch_tokens / slower:,.0f} target tokens/s")
+
+
+def bytes_ratio(asked):
+    rows = asked.batch_tokens
+    moved = sum(kernel.bytes for kernels in feed_forward(rows, asked.d_model, asked.d_ff) for kernel in kernels)
+    return moved / least_bytes_of_feed_forward(rows, asked.d_model, asked.d_ff)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--d-model", type=int, default=512)
+    parser.add_argument("--d-ff", type=int, default=2048)
+    parser.add_argument("--layers", type=int, default=6, help="of encoder and decoder each")
+    parser.add_argument("--vocab", type=int, default=8000)
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="target tokens of an update")
+    parser.add_argument("--source-tokens", type=int, help="default: as many")
+    parser.add_argument("--sentence", type=int, default=15, help="tokens of a sentence")
+    parser.add_argument("--tflops", type=float, default=790, help="products' ceiling: a large one in bf16 on an H100 or H200, as measured")
+    parser.add_argument("--gigabytes", type=float, default=4300, help="memory's ceiling, a second: an H200's, as measured; an H100's is 3000")
+    parser.add_argument("--launch-us", type=float, default=20, help="what the host takes to start a kernel")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a feed-forward layer moves too many bytes")
+    asked = parser.parse_args()
+    asked.source_tokens = asked.source_tokens or asked.batch_tokens
+    report(asked)
+    ratio = bytes_ratio(asked)
+    print(f"a feed-forward layer with its norm moves {ratio:.2f} times the bytes that it has to")
+    if asked.check and ratio > 1.3:
+        sys.exit("gpu_cost.py: expected at most 1.3 times")
+
+
+if __name__ == "__main__":
+    main()
