@@ -16,7 +16,8 @@ struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
   std::shared_ptr<const cuda::BlockSchedules> schedules;  // null = the CPU's core
-  int64_t packed_parts = 0;                               // of AttentionCall::packed, 0 = it is not used
+  cuda::FlashResults flash;
+  int64_t packed_parts = 0;  // of AttentionCall::packed, 0 = it is not used
 };
 
 /// Returns rows that are contiguous over d_head, as the cores read them.
@@ -43,7 +44,8 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     const AttentionCall call = with_tensors(*saved, inputs);
     CoreResults results;
-    Tensor rows = saved->schedules ? cuda::run(call, saved->context, *saved->schedules) : run_core(call, saved->context, &results);
+    Tensor rows =
+        saved->schedules ? cuda::run(call, saved->context, *saved->schedules, &saved->flash) : run_core(call, saved->context, &results);
     variable_list kept = inputs.vec();
     kept.insert(kept.end(), {results.kept_number, results.weights});
     context->save_for_backward(std::move(kept));
@@ -58,7 +60,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     const at::TensorList inputs(kept.data(), num_inputs), of_results(kept.data() + num_inputs, kNumResults);
     const AttentionCall call = with_tensors(*saved, inputs);
     const CoreResults given = {.kept_number = of_results[0], .weights = of_results[1]};
-    AttentionGradients gradients = saved->schedules ? cuda::run_backward(call, saved->context, *saved->schedules, outputs[0])
+    AttentionGradients gradients = saved->schedules ? cuda::run_backward(call, saved->context, *saved->schedules, saved->flash, outputs[0])
                                                     : run_core_backward(call, saved->context, outputs[0], given);
     variable_list all;
     if (saved->packed_parts != 3) all.push_back(gradients.q);
@@ -106,7 +108,7 @@ Tensor through_float(AttentionCall call, const ForwardContext& context) {
 
 Tensor without_gradients(AttentionCall call, const ForwardContext& context, bool has_kernels) {
   for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = with_contiguous_rows(*rows);
-  return has_kernels ? cuda::run(call, context, *cuda::schedule(call)) : run_core(call, context);
+  return has_kernels ? cuda::run(call, context, *cuda::schedule(call, context)) : run_core(call, context);
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   saved->call.q = saved->call.k = saved->call.v = saved->call.packed = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
-  if (has_kernels) saved->schedules = cuda::schedule(call);
+  if (has_kernels) saved->schedules = cuda::schedule(call, context);
   if (call.packed.defined()) saved->packed_parts = call.packed.size(1);
   const variable_list inputs = CoreFunction::inputs_of(call);
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector

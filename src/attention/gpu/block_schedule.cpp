@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/cpu/parts.h"
+#include "attention/gpu/flash.h"
 #include "attention/gpu/short_rows_memory.h"
 #include "attention/registry.h"
 
@@ -131,13 +132,14 @@ class Scheduler {
     const int64_t sentences = call_.queries->num_sentences();
     for (int64_t b = 0; b < sentences; ++b) add_sentence(b);
     short_.add_launches(lists_);
-    const bool are_all_short = static_cast<int64_t>(lists_.short_sentences.size()) == sentences;
-    lists_.writes_every_key = !lists_.tasks.empty() || (are_all_short && covers_in_order(*call_.keys, call_.k.size(0)));
+    const bool has_no_tasks = static_cast<int64_t>(lists_.short_sentences.size() + lists_.flash_sentences.size()) == sentences;
+    lists_.writes_every_key = !lists_.tasks.empty() || (has_no_tasks && covers_in_order(*call_.keys, call_.k.size(0)));
     return std::move(lists_);
   }
 
  private:
   void add_sentence(int64_t b) {
+    if (rules_.has_flash && flash_takes_sentence(call_, b)) return lists_.flash_sentences.push_back(static_cast<int32_t>(b));
     const Visible visible = visible_in(call_, b, head_);
     const bool may_part = visible.has_gaps() && call_.keys->slots.empty() && !call_.rows_alike;
     const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();

@@ -30,6 +30,7 @@ struct ScheduleLists {
   std::vector<int32_t> first_segment, key_positions, heads;
   std::vector<ShortSentence> short_sentences;  ///< the others are tasks
   std::vector<ShortLaunch> short_launches;
+  std::vector<int32_t> flash_sentences;  ///< those that flash attention takes
   int num_partials = 0;
   int warps = kWarps;                             ///< of a block
   int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
@@ -45,6 +46,7 @@ struct MemoryRules {
   bool wants_gradients;         ///< there will be a backward pass, which needs more
   int64_t limit;                ///< bytes
   bool has_short_rows = false;  ///< there are kernels for short sentences
+  bool has_flash = false;       ///< flash attention takes such calls
 
   bool operator==(const MemoryRules&) const = default;
 };

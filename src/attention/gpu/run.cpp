@@ -17,7 +17,7 @@ const Engine* emulated = nullptr;
 
 const Engine* engine_for(const Tensor& tensor) {
 #if LACUNA_CUDA
-  static const Engine gpu = {all_gpu_kernels(), gpu_shared_bytes};
+  static const Engine gpu = {all_gpu_kernels(), gpu_shared_bytes, /*takes_short_rows=*/true, &libtorch_flash()};
   if (tensor.is_cuda()) return &gpu;
 #endif
   return tensor.is_cpu() ? emulated : nullptr;
@@ -93,7 +93,8 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
 class BlockSchedules {
  public:
   std::vector<UploadedSchedule> all;  // a pattern each
-  bool fit = true;                    // into shared memory; if not, the CPU's core does the work
+  FlashSentences flash;
+  bool fit = true;  // into shared memory; if not, the CPU's core does the work
 };
 
 namespace {
@@ -139,7 +140,7 @@ class GpuRun {
     }
   }
 
-  Tensor forward() {
+  Tensor forward(FlashResults* kept) {
     Tensor result = at::empty(call_.q.sizes(), call_.q.options());
     shared_.context = matrix_of<T>(result);
     for (const UploadedSchedule& one : schedules_.all) {
@@ -147,10 +148,14 @@ class GpuRun {
       if (one.schedule.num_tiles > 0) start(functions_.forward, {.warps = one.lists.warps}, one.lists.forward_bytes);
       for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_forward, one, launch, launch.forward_bytes);
     }
+    if (!schedules_.flash.empty()) {
+      FlashResults results = schedules_.flash.forward(flash_kernels(), call_, result);
+      if (kept != nullptr) *kept = std::move(results);
+    }
     return result;
   }
 
-  AttentionGradients backward(const Tensor& of_context) {
+  AttentionGradients backward(const FlashResults& kept, const Tensor& of_context) {
     const bool writes_all =
         std::all_of(schedules_.all.begin(), schedules_.all.end(), [](const UploadedSchedule& one) { return one.lists.writes_every_key; });
     AttentionGradients gradients = allocate_gradients(call_, /*uncleared=*/writes_all);
@@ -162,6 +167,7 @@ class GpuRun {
     const Tensor of_numbers = at::zeros(numbers_.sizes(), numbers_.options().dtype(at::kDouble));
     shared_.number_gradients = of_numbers.data_ptr<double>();
     for (const UploadedSchedule& one : schedules_.all) backward(one);
+    if (!schedules_.flash.empty()) schedules_.flash.backward(flash_kernels(), call_, kept, of_context, gradients);
     for (size_t i = 0; i < call_.numbers.size(); ++i) {
       const Tensor each = of_numbers.select(2, static_cast<int64_t>(i));
       gradients.numbers.push_back((call_.numbers[i].dim() == 1 ? each.sum(0) : each).to(call_.numbers[i].options()));
@@ -170,6 +176,8 @@ class GpuRun {
   }
 
  private:
+  const FlashKernels& flash_kernels() const { return *engine_for(call_.q)->flash; }
+
   static KernelFunctions<T> functions_of(const TypeKernels& kernels) {
     if constexpr (std::is_same_v<T, float>) {
       return kernels.for_float;
@@ -269,7 +277,7 @@ struct ScheduleKey {
   bool operator==(const ScheduleKey&) const = default;
 };
 
-ScheduleKey origin_of(const AttentionCall& call) {
+ScheduleKey origin_of(const AttentionCall& call, const ForwardContext& context) {
   const types::TypeEntry& entry = call.type->entry();
   const MemoryRules rules = {.d_head = static_cast<int>(call.q.size(2)),
                              .needs_scores = entry.needs_scores(call.type->options()),
@@ -277,7 +285,9 @@ ScheduleKey origin_of(const AttentionCall& call) {
                              .in_bf16 = is_bf16(call),
                              .wants_gradients = at::GradMode::is_enabled(),
                              .limit = engine_for(call.q)->shared_bytes(),
-                             .has_short_rows = has_short_rows(call)};
+                             .has_short_rows = has_short_rows(call),
+                             .has_flash = engine_for(call.q)->flash != nullptr && flash_takes(call, context) && is_aligned(call.q) &&
+                                          is_aligned(call.k) && is_aligned(call.v)};
   return {.offsets = call.queries->offsets(),
           .ids = call.queries->ids(),
           .keys = *call.keys,
@@ -298,20 +308,22 @@ std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, c
     schedules->all.push_back({std::move(lists), {}, {}});
   }
   if (!schedules->fit) return schedules;
+  const std::vector<int32_t>& flash = schedules->all.front().lists.flash_sentences;  // of a call with one pattern
+  if (!flash.empty()) schedules->flash = FlashSentences(call, flash);
   for (UploadedSchedule& one : schedules->all) send(one, call, rules.wants_gradients);
   return schedules;
 }
 
 }  // namespace
 
-std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call) {
+std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context) {
   struct Made {
     ScheduleKey origin;
     std::shared_ptr<const BlockSchedules> schedules;
   };
   thread_local RecentValues<Made> made;  // the layers of a model ask for the same few, one after the other
   const c10::DeviceGuard guard(call.q.device());
-  const ScheduleKey origin = origin_of(call);
+  const ScheduleKey origin = origin_of(call, context);
   return made.get([&](const Made& one) { return one.origin == origin; },
                   [&] {
                     return Made{origin, new_schedules(call, origin.rules)};
@@ -319,19 +331,19 @@ std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call) {
       .schedules;
 }
 
-Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules) {
+Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, FlashResults* kept) {
   const c10::DeviceGuard guard(call.q.device());
   if (!schedules.fit) return run_on_cpu(call, context).to(call.q.options());
   if (is_probed(call, context)) run_on_cpu(call, context);  // kernels keep no weights: a probe sees those of the CPU's core
-  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).forward() : GpuRun<float>(call, context, schedules).forward();
+  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).forward(kept) : GpuRun<float>(call, context, schedules).forward(kept);
 }
 
 AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules,
-                                const Tensor& context_gradient) {
+                                const FlashResults& kept, const Tensor& context_gradient) {
   const c10::DeviceGuard guard(call.q.device());
   const Tensor gradient = context_gradient.contiguous();
-  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).backward(gradient)
-                       : GpuRun<float>(call, context, schedules).backward(gradient);
+  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).backward(kept, gradient)
+                       : GpuRun<float>(call, context, schedules).backward(kept, gradient);
 }
 
 }  // namespace lacuna::cuda

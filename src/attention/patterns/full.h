@@ -14,6 +14,7 @@ class Pattern : public AttentionPattern {
   void append_visible(int32_t /*query*/, int32_t num_keys, std::vector<KeySegment>& segments) const override {
     append_segment(0, num_keys, 1, segments);
   }
+  bool shows_every_key() const override { return true; }
   int64_t group(int32_t /*query*/) const override { return 0; }
 };
 

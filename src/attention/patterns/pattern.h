@@ -22,6 +22,8 @@ class AttentionPattern {
   /// Appends the keys that the query at position `query` sees among the first `num_keys`: disjoint segments with count
   /// > 0. (A causal call passes num_keys = query + 1.) A smaller num_keys leaves keys out and changes nothing else.
   virtual void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const = 0;
+  /// Returns true if every query sees all of the first num_keys.
+  virtual bool shows_every_key() const { return false; }
   /// Returns the group of a query. Queries of one group see the same keys, as far as num_keys lets each, so that the
   /// core can work on them together. By default each query is its own group.
   virtual int64_t group(int32_t query) const { return query; }
