@@ -37,17 +37,23 @@ Visible visible_in(const AttentionCall& call, int64_t b, int64_t head) {
   return visible;
 }
 
+/// What a block needs of its shared memory, and of the device's.
+struct BlockBytes {
+  int64_t shared, rows;
+};
+
 template <class T>
-int64_t shared_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
+BlockBytes block_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
   KernelCall<T> call = {};
   call.width = whole_tiles(rules.d_head);
   call.needs_scores = rules.needs_scores;
   call.uses_positions = rules.uses_positions;
-  return SharedMemory<T>(nullptr, call, task, 0, warps, is_backward).bytes;
+  const SharedMemory<T> parts(nullptr, nullptr, call, task, 0, warps, is_backward);
+  return {parts.bytes, parts.row_bytes};
 }
 
-int64_t shared_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
-  return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, warps, is_backward) : shared_bytes<float>(rules, task, warps, is_backward);
+BlockBytes block_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
+  return rules.in_bf16 ? block_bytes<Bf16>(rules, task, warps, is_backward) : block_bytes<float>(rules, task, warps, is_backward);
 }
 
 /// The most warps of a block: so many that rows of some length fit beside the warps' own parts, with gaps or without. It depends on the
@@ -59,7 +65,7 @@ int most_warps(const MemoryRules& rules) {
   task.has_gaps = 1;
   task.stride = kUsefulKeys + kStridePadding;
   int warps = kWarps;
-  while (warps > 1 && shared_bytes(rules, task, warps, rules.wants_gradients) > rules.limit) warps /= 2;
+  while (warps > 1 && block_bytes(rules, task, warps, rules.wants_gradients).shared > rules.limit) warps /= 2;
   return warps;
 }
 
@@ -124,17 +130,20 @@ class Scheduler {
  public:
   Scheduler(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
       : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)), short_(call, rules) {
+    long_.heads = heads;
     lists_.heads = std::move(heads);
-    lists_.warps = std::min(most_warps_, warps_for(call));
+    long_.warps = lists_.warps = std::min(most_warps_, warps_for(call));
   }
 
-  ScheduleLists make() {
+  /// Appends the schedule of all tasks that are not long, and then that of the others, if there are any.
+  void append_to(std::vector<ScheduleLists>& schedules) {
     const int64_t sentences = call_.queries->num_sentences();
     for (int64_t b = 0; b < sentences; ++b) add_sentence(b);
     short_.add_launches(lists_);
     const bool has_no_tasks = static_cast<int64_t>(lists_.short_sentences.size() + lists_.flash_sentences.size()) == sentences;
-    lists_.writes_every_key = !lists_.tasks.empty() || (has_no_tasks && covers_in_order(*call_.keys, call_.k.size(0)));
-    return std::move(lists_);
+    lists_.writes_every_key = has_no_tasks && covers_in_order(*call_.keys, call_.k.size(0));
+    schedules.push_back(std::move(lists_));
+    if (!long_.tasks.empty()) schedules.push_back(std::move(long_));
   }
 
  private:
@@ -146,7 +155,7 @@ class Scheduler {
     if (!parts.empty()) {  // each reads its own keys alone
       for (const AttentionPart& part : parts) add_part(task_of(b), part);
     } else if (!add_short_sentence(b, visible) && call_.queries->length(b) > 0) {
-      add_task(task_of(b), visible);
+      add_task(task_of(b), visible, {});
     }
   }
 
@@ -160,23 +169,23 @@ class Scheduler {
                                     .keys = call_.keys->count[static_cast<size_t>(b)],
                                     .first_segment = static_cast<int32_t>(lists_.first_segment.size())};
     if (!short_.take(sentence)) return false;
-    add_segments(visible);
+    add_segments(visible, lists_);
     lists_.short_sentences.push_back(sentence);
     return true;
   }
 
-  void add_segments(const Visible& visible) {
-    for (const int32_t first : visible.first) lists_.first_segment.push_back(first + static_cast<int32_t>(lists_.segments.size()));
-    lists_.segments.insert(lists_.segments.end(), visible.segments.begin(), visible.segments.end());
+  static void add_segments(const Visible& visible, ScheduleLists& lists) {
+    for (const int32_t first : visible.first) lists.first_segment.push_back(first + static_cast<int32_t>(lists.segments.size()));
+    lists.segments.insert(lists.segments.end(), visible.segments.begin(), visible.segments.end());
   }
 
-  SentenceTask task_of(int64_t b) {
+  SentenceTask task_of(int64_t b) const {
     SentenceTask task = {};
     task.sentence_id = call_.queries->id(b);
     task.first_query = call_.queries->begin(b);
     task.query_step = 1;
     task.first_position = query_position(call_, b, 0);
-    task.keys = sentence_keys_ = call_.keys->count[static_cast<size_t>(b)];
+    task.keys = call_.keys->count[static_cast<size_t>(b)];
     task.first_key = call_.keys->begin[static_cast<size_t>(b)];
     task.key_positions = -1;
     return task;
@@ -187,48 +196,54 @@ class Scheduler {
     task.first_position += part.first_query;
     task.query_step = part.query_step;
     task.keys = static_cast<int32_t>(part.keys.size());
-    task.key_positions = static_cast<int32_t>(lists_.key_positions.size());
-    lists_.key_positions.insert(lists_.key_positions.end(), part.keys.begin(), part.keys.end());
-    add_task(task, {part.segments, part.first_segment});
+    add_task(task, {part.segments, part.first_segment}, part.keys);
   }
 
-  void add_task(SentenceTask task, const Visible& visible) {
+  /// key_positions: those of its keys, if they are not 0, 1, ...
+  void add_task(SentenceTask task, const Visible& visible, const std::vector<int32_t>& key_positions) {
     task.has_gaps = visible.has_gaps() ? 1 : 0;
-    task.first_segment = static_cast<int32_t>(lists_.first_segment.size());
-    add_segments(visible);
+    std::vector<QueryTile> tiles = fitting_tiles(task, visible);
+    ScheduleLists& lists = task.is_long != 0 ? long_ : lists_;
+    for (QueryTile& tile : tiles) tile.task = static_cast<int32_t>(lists.tasks.size());
+    if (!key_positions.empty()) task.key_positions = static_cast<int32_t>(lists.key_positions.size());
+    lists.key_positions.insert(lists.key_positions.end(), key_positions.begin(), key_positions.end());
+    task.first_segment = static_cast<int32_t>(lists.first_segment.size());
+    add_segments(visible, lists);
 
-    const std::vector<QueryTile> tiles = fitting_tiles(task, visible);
-    lists_.forward_bytes = std::max(lists_.forward_bytes, shared_bytes(rules_, task, lists_.warps, false));
-    lists_.backward_bytes = std::max(lists_.backward_bytes, shared_bytes(rules_, task, lists_.warps, true));
-    add_chunks(tiles, std::max(kFewestTiles, (tiles.size() + kMostChunks - 1) / kMostChunks));
-    lists_.tiles.insert(lists_.tiles.end(), tiles.begin(), tiles.end());
-    lists_.tasks.push_back(task);
+    const BlockBytes forward = block_bytes(rules_, task, lists.warps, false), backward = block_bytes(rules_, task, lists.warps, true);
+    lists.forward_bytes = std::max(lists.forward_bytes, forward.shared);
+    lists.backward_bytes = std::max(lists.backward_bytes, backward.shared);
+    lists.forward_row_bytes = std::max(lists.forward_row_bytes, forward.rows);
+    lists.backward_row_bytes = std::max(lists.backward_row_bytes, backward.rows);
+    add_chunks(tiles, std::max(kFewestTiles, (tiles.size() + kMostChunks - 1) / kMostChunks), lists);
+    lists.tiles.insert(lists.tiles.end(), tiles.begin(), tiles.end());
+    lists.tasks.push_back(task);
   }
 
-  /// The task's tiles, of as many rows as fit into shared memory; notes these in the task.
-  std::vector<QueryTile> fitting_tiles(SentenceTask& task, const Visible& visible) {
-    for (task.tile_rows = kTile;; task.tile_rows /= 2) {
+  /// The task's tiles, of as many rows as fit into shared memory; notes these in the task. If not one fits, the task is a long one.
+  std::vector<QueryTile> fitting_tiles(SentenceTask& task, const Visible& visible) const {
+    for (task.tile_rows = kTile; task.tile_rows > 0; task.tile_rows /= 2) {
       std::vector<QueryTile> tiles = tiles_of(task, visible);
-      task.stride = kTile;
-      for (const QueryTile& tile : tiles) task.stride = std::max(task.stride, tile.width);
-      task.stride += kStridePadding;
-      const bool fits = shared_bytes(rules_, task, most_warps_, rules_.wants_gradients) <= rules_.limit;
-      if (!fits && task.tile_rows > 1) continue;
-      if (!fits) note_that_a_row_is_too_long();
-      return tiles;
+      if (fits(task, tiles)) return tiles;
     }
+    task.tile_rows = kTile;
+    task.is_long = 1;
+    std::vector<QueryTile> tiles = tiles_of(task, visible);
+    if (!fits(task, tiles))
+      throw MachineError("attention: heads of " + std::to_string(rules_.d_head) + " columns are too wide for this GPU's shared memory (" +
+                         std::to_string(rules_.limit) + " bytes a block); take more heads (model.num_heads), or the CPU (device: cpu)");
+    return tiles;
   }
 
-  void note_that_a_row_is_too_long() {
-    lists_.fits = false;
-    if (rules_.wants_gradients)
-      throw MachineError("attention: a sentence of " + std::to_string(sentence_keys_) +
-                         " tokens is too long for this GPU's shared memory (" + std::to_string(rules_.limit) +
-                         " bytes a block), where its gradients are wanted; take shorter sentences (training: data.max_length), or the CPU "
-                         "(device: cpu)");
+  /// Sets the task's stride; returns true if its block then has enough shared memory.
+  bool fits(SentenceTask& task, const std::vector<QueryTile>& tiles) const {
+    task.stride = kTile;
+    for (const QueryTile& tile : tiles) task.stride = std::max(task.stride, tile.width);
+    task.stride += kStridePadding;
+    return block_bytes(rules_, task, most_warps_, rules_.wants_gradients).shared <= rules_.limit;
   }
 
-  std::vector<QueryTile> tiles_of(const SentenceTask& task, const Visible& visible) const {
+  static std::vector<QueryTile> tiles_of(const SentenceTask& task, const Visible& visible) {
     std::vector<QueryTile> tiles;
     const auto queries = static_cast<int32_t>(visible.first.size()) - 1;
     for (int32_t first = 0; first < queries; first += task.tile_rows) {
@@ -241,26 +256,26 @@ class Scheduler {
         end = std::max(end, keys.begin + (keys.count - 1) * keys.stride + 1);
       }
       begin = begin < end ? begin / kTile * kTile : 0;
-      tiles.push_back({static_cast<int32_t>(lists_.tasks.size()), first, rows, begin, whole_tiles(std::max(end - begin, 0))});
+      tiles.push_back({0, first, rows, begin, whole_tiles(std::max(end - begin, 0))});
     }
     return tiles;
   }
 
-  void add_chunks(const std::vector<QueryTile>& tiles, size_t tiles_of_chunk) {
+  static void add_chunks(const std::vector<QueryTile>& tiles, size_t tiles_of_chunk, ScheduleLists& lists) {
     for (size_t first = 0; first < tiles.size(); first += tiles_of_chunk) {
       const size_t last = std::min(tiles.size(), first + tiles_of_chunk);
-      Chunk chunk = {.first_tile = static_cast<int32_t>(lists_.tiles.size() + first),
+      Chunk chunk = {.first_tile = static_cast<int32_t>(lists.tiles.size() + first),
                      .num_tiles = static_cast<int32_t>(last - first),
                      .begin = 0,
                      .end = 0,
-                     .first_partial = lists_.num_partials};
+                     .first_partial = lists.num_partials};
       for (size_t i = first; i < last; ++i) {
         if (tiles[i].width == 0) continue;
         chunk.begin = chunk.end == 0 ? tiles[i].begin : std::min(chunk.begin, tiles[i].begin);
         chunk.end = std::max(chunk.end, tiles[i].begin + tiles[i].width);
       }
-      lists_.num_partials += chunk.end - chunk.begin;
-      lists_.chunks.push_back(chunk);
+      lists.num_partials += chunk.end - chunk.begin;
+      lists.chunks.push_back(chunk);
     }
   }
 
@@ -269,8 +284,7 @@ class Scheduler {
   const int64_t head_;
   const int most_warps_;  // what fits is judged with: whatever else is in the batch
   const ShortSentences short_;
-  int32_t sentence_keys_ = 0;  // of the sentence that is being added
-  ScheduleLists lists_;
+  ScheduleLists lists_, long_;
 };
 
 }  // namespace
@@ -289,7 +303,7 @@ std::vector<ScheduleLists> make_schedules(const AttentionCall& call, const Memor
   }
   std::vector<ScheduleLists> schedules;
   schedules.reserve(heads.size());
-  for (std::vector<int32_t>& some : heads) schedules.push_back(Scheduler(call, rules, std::move(some)).make());
+  for (std::vector<int32_t>& some : heads) Scheduler(call, rules, std::move(some)).append_to(schedules);
   return schedules;
 }
 

@@ -32,10 +32,10 @@ struct ScheduleLists {
   std::vector<ShortLaunch> short_launches;
   std::vector<int32_t> flash_sentences;  ///< those that flash attention takes
   int num_partials = 0;
-  int warps = kWarps;                             ///< of a block
-  int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
-  bool fits = true;                               ///< every row fits into the shared memory of a block
-  bool writes_every_key = false;                  ///< each row of k belongs to a sentence whose gradients are written
+  int warps = kWarps;                                     ///< of a block
+  int64_t forward_bytes = 0, backward_bytes = 0;          ///< of shared memory that a block needs
+  int64_t forward_row_bytes = 0, backward_row_bytes = 0;  ///< of the device's memory; 0: the tasks are not long
+  bool writes_every_key = false;                          ///< each row of k belongs to a short sentence
 };
 
 /// The facts that decide, beside its size, how much shared memory a task needs.
@@ -51,8 +51,8 @@ struct MemoryRules {
   bool operator==(const MemoryRules&) const = default;
 };
 
-/// Makes a schedule for each pattern of the call. If a row is too long for the shared memory, throws MachineError where the rules want
-/// gradients; otherwise the schedule's `fits` is false.
+/// Makes a schedule for each pattern of the call, and one more for its long tasks, if there are any. Throws MachineError if heads are too
+/// wide for a block's memory.
 std::vector<ScheduleLists> make_schedules(const AttentionCall& call, const MemoryRules& rules);
 
 /// The partial rows that belong to each row of k: BlockSchedule::first_source and BlockSchedule::sources.

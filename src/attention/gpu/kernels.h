@@ -46,6 +46,7 @@ struct SentenceTask {
   int32_t first_segment;            ///< where its queries begin in BlockSchedule::first_segment
   int32_t tile_rows, stride;        ///< rows worked on together, and floats from one to the next
   int32_t has_gaps;                 ///< some query's keys do not lie side by side
+  int32_t is_long;                  ///< its rows lie in the device's memory: none fits into a block's
 };
 
 /// A tile of a task's queries, and the range of keys that any of them sees. `begin` and `width` are multiples of kTile.
@@ -122,7 +123,9 @@ struct KernelCall {
   Matrix<const T> context_gradient;  ///< backward
   Matrix<T> q_gradient, k_gradient, v_gradient;
   float *k_partial, *v_partial;  ///< [heads of the schedule, num_partials, width], zero at first
-  double* number_gradients;      ///< [Tq, H, num_numbers], zero at first
+  unsigned char* row_memory;     ///< of long tasks: row_bytes for each block
+  int64_t row_bytes;
+  double* number_gradients;  ///< [Tq, H, num_numbers], zero at first
 };
 
 /// The launch parameters of a kernel.

@@ -16,12 +16,19 @@ namespace lacuna::cuda {
 
 // --- a block's work ---
 
+/// Returns where the rows of a long task lie, for the block that works on it at `index` and `place` of its launch.
+template <class T>
+LACUNA_DEVICE unsigned char* rows_of_block(const KernelCall<T>& call, int index, int place) {
+  return call.row_memory == nullptr ? nullptr : call.row_memory + (int64_t{index} * call.schedule.num_heads + place) * call.row_bytes;
+}
+
 template <class Map, class T, class Block>
 LACUNA_DEVICE void forward_block(const Map& map, const KernelCall<T>& call, const Block& block, int index, int place,
                                  unsigned char* memory) {
   const QueryTile tile = call.schedule.tiles[index];
   const SentenceTask task = call.schedule.tasks[tile.task];
-  Kernel<Map, T, Block>(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), false}).forward(tile);
+  const SharedMemory<T> parts(memory, rows_of_block(call, index, place), call, task, block.warp(), block.warps(), false);
+  Kernel<Map, T, Block>(map, call, block, task, place, parts).forward(tile);
 }
 
 template <class Map, class T, class Block>
@@ -29,14 +36,16 @@ LACUNA_DEVICE void backward_block(const Map& map, const KernelCall<T>& call, con
                                   unsigned char* memory) {
   const Chunk chunk = call.schedule.chunks[index];
   const SentenceTask task = call.schedule.tasks[call.schedule.tiles[chunk.first_tile].task];
-  Kernel<Map, T, Block> kernel(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), true});
+  const SharedMemory<T> parts(memory, rows_of_block(call, index, place), call, task, block.warp(), block.warps(), true);
+  Kernel<Map, T, Block> kernel(map, call, block, task, place, parts);
   for (int i = 0; i < chunk.num_tiles; ++i) kernel.backward(call.schedule.tiles[chunk.first_tile + i], chunk);
 }
 
-/// Element c of the gradients of key row `row`, for the head at `place` of the schedule.
+/// Element c of the gradients of key row `row`, for the head at `place` of the schedule, if any of its chunks has a part in them.
 template <class T>
 LACUNA_DEVICE void sum_partials(const KernelCall<T>& call, int row, int place, int c) {
   const BlockSchedule& schedule = call.schedule;
+  if (schedule.first_source[row] == schedule.first_source[row + 1]) return;
   float of_k = 0, of_v = 0;
   for (int i = schedule.first_source[row]; i < schedule.first_source[row + 1]; ++i) {
     const int64_t from = (int64_t{place} * schedule.num_partials + schedule.sources[i]) * call.width + c;

@@ -92,9 +92,8 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
 
 class BlockSchedules {
  public:
-  std::vector<UploadedSchedule> all;  // a pattern each
+  std::vector<UploadedSchedule> all;
   FlashSentences flash;
-  bool fit = true;  // into shared memory; if not, the CPU's core does the work
 };
 
 namespace {
@@ -145,7 +144,11 @@ class GpuRun {
     shared_.context = matrix_of<T>(result);
     for (const UploadedSchedule& one : schedules_.all) {
       shared_.schedule = one.schedule;
-      if (one.schedule.num_tiles > 0) start(functions_.forward, {.warps = one.lists.warps}, one.lists.forward_bytes);
+      for_each_part(one.schedule.num_tiles, one.lists.forward_row_bytes, [&](int first, int count) {
+        shared_.schedule.tiles = one.schedule.tiles + first;
+        shared_.schedule.num_tiles = count;
+        start(functions_.forward, {.warps = one.lists.warps}, one.lists.forward_bytes);
+      });
       for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_forward, one, launch, launch.forward_bytes);
     }
     if (!schedules_.flash.empty()) {
@@ -188,13 +191,32 @@ class GpuRun {
 
   void backward(const UploadedSchedule& one) {
     shared_.schedule = one.schedule;
-    if (one.schedule.num_chunks > 0) {  // first: they write the gradients of every key, those of short sentences as 0
+    if (one.schedule.num_chunks > 0) {
       const Tensor partials = at::zeros({2, one.schedule.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
       shared_.k_partial = partials[0].data_ptr<float>();
       shared_.v_partial = partials[1].data_ptr<float>();
-      start(functions_.backward, {.warps = one.lists.warps}, one.lists.backward_bytes);
+      for_each_part(one.schedule.num_chunks, one.lists.backward_row_bytes, [&](int first, int count) {
+        shared_.schedule.chunks = one.schedule.chunks + first;
+        shared_.schedule.num_chunks = count;
+        start(functions_.backward, {.warps = one.lists.warps}, one.lists.backward_bytes);
+      });
     }
     for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_backward, one, launch, launch.backward_bytes);
+  }
+
+  /// launch(first, count) for `count` tiles or chunks: all at once, or if their rows lie in the device's memory, so many as it has room
+  /// for.
+  template <class F>
+  void for_each_part(int count, int64_t row_bytes, F launch) {
+    shared_.row_memory = nullptr;
+    shared_.row_bytes = row_bytes;
+    if (count == 0) return;
+    if (row_bytes == 0) return launch(0, count);
+    const int64_t of_all_heads = row_bytes * shared_.schedule.num_heads;
+    const auto at_once = static_cast<int>(std::clamp<int64_t>(engine_for(call_.q)->row_memory / of_all_heads, 1, count));
+    const Tensor memory = at::empty({at_once * of_all_heads}, call_.q.options().dtype(at::kByte));
+    shared_.row_memory = memory.data_ptr<uint8_t>();
+    for (int first = 0; first < count; first += at_once) launch(first, std::min(at_once, count - first));
   }
 
   /// Works on the short sentences of one launch.
@@ -240,12 +262,12 @@ bool has_short_rows(const AttentionCall& call) {
          (is_bf16(call) ? kernels.for_bf16.short_forward != nullptr : kernels.for_float.short_forward != nullptr);
 }
 
-/// Returns the context computed by the CPU's core, in float, from the same inputs.
-Tensor run_on_cpu(AttentionCall call, const ForwardContext& context) {
+/// Shows the probe the weights of the CPU's core, in float, from the same inputs: kernels keep none.
+void show_weights(AttentionCall call, const ForwardContext& context) {
   const auto here = [](Tensor& tensor) { tensor = tensor.to(at::kCPU, at::kFloat); };
   for (Tensor* tensor : {&call.q, &call.k, &call.v}) here(*tensor);
   for (Tensor& number : call.numbers) here(number);
-  return run_core(call, context);
+  run_core(call, context);
 }
 
 }  // namespace
@@ -303,11 +325,7 @@ ScheduleKey origin_of(const AttentionCall& call, const ForwardContext& context) 
 
 std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, const MemoryRules& rules) {
   auto schedules = std::make_shared<BlockSchedules>();
-  for (ScheduleLists& lists : make_schedules(call, rules)) {
-    schedules->fit = schedules->fit && lists.fits;
-    schedules->all.push_back({std::move(lists), {}, {}});
-  }
-  if (!schedules->fit) return schedules;
+  for (ScheduleLists& lists : make_schedules(call, rules)) schedules->all.push_back({std::move(lists), {}, {}});
   const std::vector<int32_t>& flash = schedules->all.front().lists.flash_sentences;  // of a call with one pattern
   if (!flash.empty()) schedules->flash = FlashSentences(call, flash);
   for (UploadedSchedule& one : schedules->all) send(one, call, rules.wants_gradients);
@@ -333,8 +351,7 @@ std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const 
 
 Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, FlashResults* kept) {
   const c10::DeviceGuard guard(call.q.device());
-  if (!schedules.fit) return run_on_cpu(call, context).to(call.q.options());
-  if (is_probed(call, context)) run_on_cpu(call, context);  // kernels keep no weights: a probe sees those of the CPU's core
+  if (is_probed(call, context)) show_weights(call, context);
   return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).forward(kept) : GpuRun<float>(call, context, schedules).forward(kept);
 }
 

@@ -10,12 +10,16 @@
 /// Attention calls on a GPU.
 namespace lacuna::cuda {
 
+/// Bytes of the device's memory for rows that do not fit into a block's, at most (or those of one tile of each head).
+inline constexpr int64_t kRowMemory = int64_t{1} << 29;
+
 /// The kernels of all types, and the device that they run on.
 struct Engine {
   std::span<const TypeKernels> kernels;
   int (*shared_bytes)();                ///< that a block may use
   bool takes_short_rows = true;         ///< false, in tests: short sentences go through the kernels of tiles too
   const FlashKernels* flash = nullptr;  ///< null = none
+  int64_t row_memory = kRowMemory;
 };
 
 /// For tests: sends calls on CPU tensors through these kernels, compiled for the host, in place of the CPU's core; null ends that.
@@ -26,12 +30,12 @@ bool has_kernels(const AttentionCall& call);
 
 /// The schedules of a call, shared by its forward and backward pass.
 class BlockSchedules;
-/// Returns the schedules of a call in its context; the last few are cached. Throws MachineError if a sentence is too long for the GPU's
-/// shared memory and there will be a backward pass.
+/// Returns the schedules of a call in its context; the last few are cached. Throws MachineError if heads are too wide for the GPU's shared
+/// memory.
 std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context);
 
 /// The counterparts of run_core and run_core_backward. Tensors are float or bf16; rows are float. The bits do not depend on what else is in
-/// the batch, unless it is a sentence too long for the shared memory: such a call without gradients goes through the CPU's core.
+/// the batch; those of the gradients of q by flash attention depend on how many sentences it takes at once.
 /// Sets `kept` to what the backward pass needs, if it is not null.
 Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, FlashResults* kept = nullptr);
 AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules,
