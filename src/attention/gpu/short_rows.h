@@ -31,32 +31,32 @@ class ShortRows {
     AsyncCopies::wait_for_all();
     block_.sync();
     for (int first = kTile * block_.warp(); first < sentence_.queries; first += kTile * block_.warps()) {
-      read_rows(call_.q, tile_of_queries(first), memory_.rows, block_.lane(), Block::kLanes);
+      read_rows(call_.q, tile_of_queries(first), memory_.rows(), block_.lane(), Block::kLanes);
       AsyncCopies::wait_for_all();
       block_.sync_warp();
-      const VisibleKeys keys = visible_to(first);
+      const VisibleKeys visible = visible_to(first);
       Scores weights;
-      dots(memory_.rows, memory_.keys, call_.scale, weights);
-      weigh(first, keys, weights);
+      dots(memory_.rows(), memory_.keys(), call_.scale, weights);
+      weigh(first, visible, weights);
       drop(kept_after_dropout(first), weights);
       block_.sync_warp();  // all have read the queries, whose place their context takes
-      combine(weights, memory_.values, memory_.rows);
-      write_rows(memory_.rows, call_.context, tile_of_queries(first));
+      combine(weights, memory_.values(), memory_.rows());
+      write_rows(memory_.rows(), call_.context, tile_of_queries(first));
     }
   }
 
   LACUNA_DEVICE void backward() const {
     read_keys();
-    read_rows(call_.q, all_queries(), memory_.queries, thread(), threads());
-    read_rows(call_.context_gradient, all_queries(), memory_.context_gradient, thread(), threads());
+    read_rows(call_.q, all_queries(), memory_.queries(), thread(), threads());
+    read_rows(call_.context_gradient, all_queries(), memory_.context_gradient(), thread(), threads());
     AsyncCopies::wait_for_all();
     block_.sync();
     for (int first = kTile * block_.warp(); first < sentence_.queries; first += kTile * block_.warps()) find_gradients(first);
     block_.sync();  // nobody reads k and v any more: their gradients take their places
     for (int first = kTile * block_.warp(); first < sentence_.keys; first += kTile * block_.warps()) {
-      T *const of_values = memory_.values + first * memory_.stride, *const of_keys = memory_.keys + first * memory_.stride;
-      collect(memory_.weights + first, memory_.context_gradient, of_values);
-      collect(memory_.score_gradient + first, memory_.queries, of_keys);
+      T *const of_values = memory_.values() + first * memory_.stride, *const of_keys = memory_.keys() + first * memory_.stride;
+      collect(memory_.weights() + first, memory_.context_gradient(), of_values);
+      collect(memory_.score_gradient() + first, memory_.queries(), of_keys);
       write_rows(of_values, call_.v_gradient, tile_of_keys(first));
       write_rows(of_keys, call_.k_gradient, tile_of_keys(first));
     }
@@ -74,47 +74,50 @@ class ShortRows {
   struct Scores {
     Number of[kOwn];
   };
-  /// The keys that kTile queries see, and those that a row map is shown. A row of none has to have one: the first, with score 0.
+  /// The keys that kTile queries see. In the place of none stands the first, with score 0: a row map wants one at least.
   struct VisibleKeys {
-    Elements visible, shown;
+    Elements keys;
     TruthPerRow<Block> are_none;
   };
 
   // --- rows ---
 
   /// Scores -> weights before dropout, 0 at keys that are not seen.
-  LACUNA_DEVICE void weigh(int first, const VisibleKeys& keys, Scores& scores) const {
-    scores.of[0] = select(keys.are_none, Number(0), scores.of[0]);
+  LACUNA_DEVICE void weigh(int first, const VisibleKeys& visible, Scores& scores) const {
+    scores.of[0] = select(visible.are_none, Number(0), scores.of[0]);
     Number numbers[kMaxNumbers];
-    types::run_forward(map_, row(scores, keys), context_of(first, numbers, nullptr));
-    clear_unseen(keys, scores);
+    types::run_forward(map_, row(scores, visible), context_of(first, numbers, nullptr));
+    clear_unseen(visible, scores);
   }
 
   /// Finds the gradients of the queries from `first` on, and what the gradients of keys need of them.
   LACUNA_DEVICE void find_gradients(int first) const {
-    const VisibleKeys keys = visible_to(first);
+    const VisibleKeys visible = visible_to(first);
     const Elements kept = kept_after_dropout(first);
     Scores weights, gradient;
-    dots(memory_.queries + first * memory_.stride, memory_.keys, call_.scale, weights);
-    weigh(first, keys, weights);
+    dots(memory_.queries() + first * memory_.stride, memory_.keys(), call_.scale, weights);
+    weigh(first, visible, weights);
     {
       Scores dropped = weights;
       drop(kept, dropped);
-      store(dropped, memory_.weights + first * memory_.score_stride);
+      store(dropped, memory_.weights() + first * memory_.score_stride);
     }
-    dots(memory_.context_gradient + first * memory_.stride, memory_.values, 1, gradient);
+    dots(memory_.context_gradient() + first * memory_.stride, memory_.values(), 1, gradient);
     drop(kept, gradient);
     Number numbers[kMaxNumbers], number_gradients[kMaxNumbers] = {};
-    types::run_backward(map_, row(weights, keys), row(weights, keys), row(gradient, keys), context_of(first, numbers, number_gradients));
-    store_number_gradients(first, keys, number_gradients);
-    row(gradient, keys).map([scale = call_.scale](Number g) { return g * Number(scale); });
-    clear_unseen(keys, gradient);
-    store(gradient, memory_.score_gradient + first * memory_.score_stride);
-    combine(gradient, memory_.keys, memory_.rows);
-    write_rows(memory_.rows, call_.q_gradient, tile_of_queries(first));
+    types::run_backward(map_, row(weights, visible), row(weights, visible), row(gradient, visible),
+                        context_of(first, numbers, number_gradients));
+    store_number_gradients(first, visible, number_gradients);
+    row(gradient, visible).map([scale = call_.scale](Number g) { return g * Number(scale); });
+    clear_unseen(visible, gradient);
+    store(gradient, memory_.score_gradient() + first * memory_.score_stride);
+    combine(gradient, memory_.keys(), memory_.rows());
+    write_rows(memory_.rows(), call_.q_gradient, tile_of_queries(first));
   }
 
-  LACUNA_DEVICE RegisterRow<Block, kWidth> row(Scores& scores, const VisibleKeys& keys) const { return {scores.of, &keys.shown, &block_}; }
+  LACUNA_DEVICE RegisterRow<Block, kWidth> row(Scores& scores, const VisibleKeys& visible) const {
+    return {scores.of, &visible.keys, &block_};
+  }
 
   LACUNA_DEVICE types::RowContext<Number> context_of(int first, Number* numbers, Number* number_gradients) const {
     types::RowContext<Number> context;
@@ -132,11 +135,11 @@ class ShortRows {
     return context;
   }
 
-  LACUNA_DEVICE void store_number_gradients(int first, const VisibleKeys& keys, const Number* gradients) const {
+  LACUNA_DEVICE void store_number_gradients(int first, const VisibleKeys& visible, const Number* gradients) const {
     if (block_.lane() % Layout::kSharers != 0) return;
     LACUNA_UNROLL
     for (int r = 0; r < Layout::kRows; ++r) {
-      if (query_of(first, r) >= sentence_.queries || keys.are_none.of[r]) continue;
+      if (query_of(first, r) >= sentence_.queries || visible.are_none.of[r]) continue;
       LACUNA_UNROLL
       for (int i = 0; i < kMaxNumbers; ++i)
         if (i < call_.num_numbers) call_.number_gradients[number_of(query_of(first, r)) + i] = static_cast<double>(gradients[i].of[r]);
@@ -145,7 +148,7 @@ class ShortRows {
 
   /// Returns the keys that the queries from `first` on see; none behind the last query.
   LACUNA_DEVICE VisibleKeys visible_to(int first) const {
-    VisibleKeys keys;
+    VisibleKeys visible;
     LACUNA_UNROLL
     for (int r = 0; r < Layout::kRows; ++r) {
       const int query = query_of(first, r);
@@ -154,23 +157,22 @@ class ShortRows {
       for (int s = begin; s < end; ++s) {
         const KeySegment segment = call_.schedule.segments[s];
         const int last = segment.begin + (segment.count - 1) * segment.stride;
-        keys.visible.add(block_.lane(), r, [&](int key) {
+        visible.keys.add(block_.lane(), r, [&](int key) {
           return key >= segment.begin && key <= last && (segment.stride == 1 || (key - segment.begin) % segment.stride == 0);
         });
       }
     }
-    keys.shown = keys.visible;
     LACUNA_UNROLL
     for (int r = 0; r < Layout::kRows; ++r) {
-      keys.are_none.of[r] = block_.max_of_row(keys.visible.is_empty(r) ? 0.f : 1.f) == 0;
-      if (keys.are_none.of[r]) keys.shown.add(block_.lane(), r, [](int key) { return key == 0; });
+      visible.are_none.of[r] = block_.max_of_row(visible.keys.is_empty(r) ? 0.f : 1.f) == 0;
+      if (visible.are_none.of[r]) visible.keys.add(block_.lane(), r, [](int key) { return key == 0; });
     }
-    return keys;
+    return visible;
   }
 
-  LACUNA_DEVICE void clear_unseen(const VisibleKeys& keys, Scores& scores) const {
+  LACUNA_DEVICE void clear_unseen(const VisibleKeys& visible, Scores& scores) const {
     LACUNA_UNROLL
-    for (int i = 0; i < kOwn; ++i) scores.of[i] = select(keys.visible.at(i), scores.of[i], Number(0));
+    for (int i = 0; i < kOwn; ++i) scores.of[i] = select(visible.are_none, Number(0), select(visible.keys.at(i), scores.of[i], Number(0)));
   }
 
   /// Returns the weights that dropout keeps. Four keys share a draw.
@@ -295,8 +297,8 @@ class ShortRows {
   LACUNA_DEVICE static int tile_rows(int left) { return left < kTile ? left : kTile; }
 
   LACUNA_DEVICE void read_keys() const {
-    read_rows(call_.k, all_keys(), memory_.keys, thread(), threads());
-    read_rows(call_.v, all_keys(), memory_.values, thread(), threads());
+    read_rows(call_.k, all_keys(), memory_.keys(), thread(), threads());
+    read_rows(call_.v, all_keys(), memory_.values(), thread(), threads());
   }
 
   /// Begins to copy rows to shared memory, 0 behind the last up to a whole tile. Workers share them.
