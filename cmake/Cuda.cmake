@@ -59,13 +59,13 @@ else()
   add_custom_target(lacuna_cuda_kernels COMMAND ${CMAKE_COMMAND} -E echo "No nvcc of 12.4 or later here: the CUDA kernels were not compiled.")
 endif()
 
-# nvcc_object(FILE OBJECT): OBJECT is made from FILE.
+# nvcc_object(FILE OBJECT): OBJECT is made from FILE; OBJECT.ptxas says what its kernels need of a GPU (scripts/kernel_registers.py).
 function(nvcc_object file object)
   get_filename_component(folder ${object} DIRECTORY)
   file(MAKE_DIRECTORY ${folder})
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${LACUNA_NVCC} ${LACUNA_NVCC_FLAGS} -MD -MF ${object}.d -MT ${object} -c ${file} -o ${object}
+    COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/run_nvcc.sh ${object}.ptxas ${LACUNA_NVCC} ${LACUNA_NVCC_FLAGS} -Xptxas -v -MD -MF ${object}.d -MT ${object} -c ${file} -o ${object}
     DEPENDS ${file}
     DEPFILE ${object}.d
     COMMENT "nvcc ${object}"
