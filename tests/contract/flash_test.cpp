@@ -156,8 +156,8 @@ TEST_F(Flash, TakesSentencesOfManyKeys) {
   const Inputs inputs = inputs_of({3, 96, 95, 0}, {96, 96, 95, 200});
   const AttentionCall plain = call_of(inputs, type, false), causal = call_of(inputs, type, true);
   const auto taken = [](const AttentionCall& call) {
-    std::vector<bool> all;
-    for (int64_t b = 0; b < 4; ++b) all.push_back(cuda::flash_takes_sentence(call, b));
+    std::vector<bool> all(4);
+    for (size_t b = 0; b < all.size(); ++b) all[b] = cuda::flash_takes_sentence(call, static_cast<int64_t>(b));
     return all;
   };
   EXPECT_EQ(taken(plain), (std::vector<bool>{true, true, false, false}));
