@@ -42,6 +42,7 @@ class RowsOnGpu : public testing::TestWithParam<bool> {
   /// The result on the CPU, and the gradients of all inputs: for leaves of a type on a device.
   static std::vector<Tensor> outcome(const Function& f, const Inputs& inputs, at::ScalarType type, at::Device device) {
     Inputs leaves;
+    leaves.reserve(inputs.size());
     for (const Tensor& x : inputs) leaves.push_back(x.to(device, type, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
     const Tensor result = f(leaves);
     at::manual_seed(11);
@@ -312,6 +313,7 @@ TEST_P(RowsOnGpu, EmbedAsTheReference) {
   constexpr int64_t kTable = 30;
   const Tensor ids = at::randint(kTable, {kRows}, at::kLong);
   std::vector<int32_t> positions;
+  positions.reserve(kRows);
   for (int32_t i = 0; i < kRows; ++i) positions.push_back(i % 9);
   for (const int64_t columns : {7, 72, 300})
     for (const bool is_learned : {false, true})

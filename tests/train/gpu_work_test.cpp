@@ -53,7 +53,7 @@ class Update {
   DeviceWork optimizer() {
     const DeviceWorkCounter counter;
     const QueuedUpdate queued = optimizer_->queue(/*lr=*/1e-3, 1. / 13, /*with_auxiliary=*/false, sum_);
-    const DeviceWork work = counter.work();
+    DeviceWork work = counter.work();
     EXPECT_TRUE(optimizer_->note(queued.read()).is_finite);
     return work;
   }

@@ -12,6 +12,11 @@ LACUNA_KERNEL_CODE float normal_below(float x) {  // the normal distribution's s
   return .5f * std::erfc(-x * .707106781f);
 #endif
 }
+/// Returns x, or the nearer of -far and far where it is beyond; NaN stays.
+LACUNA_KERNEL_CODE float within(float x, float far) {
+  if (x < -far) return -far;
+  return x > far ? far : x;
+}
 LACUNA_KERNEL_CODE float gelu(float x) {
   constexpr float kLowest = -3.402823466e38f;
   x = x < kLowest ? kLowest : x;  // -infinity times 0 would be NaN; NaN stays
@@ -20,7 +25,7 @@ LACUNA_KERNEL_CODE float gelu(float x) {
 LACUNA_KERNEL_CODE float gelu_slope(float x) {
   constexpr float kDensityAt0 = .398942280f;  // of the normal distribution
   constexpr float kFar = 40;                  // from there on 0 and 1, to rounding
-  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
+  x = within(x, kFar);
   return normal_below(x) + x * kDensityAt0 * expf(-.5f * x * x);
 }
 LACUNA_KERNEL_CODE float relu(float x) {
@@ -33,11 +38,12 @@ LACUNA_KERNEL_CODE float swish(float x) {
 }
 LACUNA_KERNEL_CODE float swish_slope(float x) {
   constexpr float kFar = 40;  // from there on 0 and 1, to rounding
-  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
+  x = within(x, kFar);
   return (1 + x / (1 + expf(x))) / (1 + expf(-x));
 }
 LACUNA_KERNEL_CODE float activated(Activation activation, float x) {
-  return activation == Activation::kRelu ? relu(x) : activation == Activation::kGelu ? gelu(x) : swish(x);
+  if (activation == Activation::kRelu) return relu(x);
+  return activation == Activation::kGelu ? gelu(x) : swish(x);
 }
 
 /// The base of kernels in which a thread works on the features that one block of random bits decides about.
