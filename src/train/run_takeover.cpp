@@ -75,7 +75,9 @@ bool belongs_to_run(const fs::path& run, const fs::path& path) {
 }  // namespace
 
 RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : run_(run), start_(new_start()), lock_(lock_of(run)) {
-  if (!lock_.take_within(patience, "waiting for another process that works in " + run))
+  // A child of a killed process, which trained its vocabulary, holds the lock until the system has ended it, too.
+  constexpr std::chrono::duration<double> kOfAnEndingChild = std::chrono::seconds(2);
+  if (!lock_.take_within(std::max(patience, kOfAnEndingChild), "waiting for another process that works in " + run))
     throw ConfigError(run + " is in use: another process trains in it, or makes an ablation. Wait for it, or set `run` to another folder");
   lock_.write(start_);
   is_written_ = lock_.read() == start_;
