@@ -1,32 +1,11 @@
 #include "kernels/best_tokens.h"
 
-#include <algorithm>
-#include <atomic>
-
 #include "base/device.h"
 
 namespace lacuna::gpu {
-namespace {
-
-std::atomic<BestRowsFunction> emulated{nullptr};
-
-BestRowsFunction best_rows_on(at::Device device) {
-  if (device.is_cpu()) return emulated;
-#if LACUNA_CUDA
-  return find_best_of_rows;
-#else
-  return nullptr;
-#endif
-}
-
-}  // namespace
 
 bool finds_best(at::Device device) {
-  return best_rows_on(device) != nullptr;
-}
-
-void emulate_best_rows(BestRowsFunction function) {
-  emulated = function;
+  return kernels_for(!device.is_cpu()) != nullptr;
 }
 
 void find_best(const at::Tensor& logits, int64_t k, const std::vector<int32_t>& asked, BestTokens& best) {
@@ -43,7 +22,7 @@ void find_best(const at::Tensor& logits, int64_t k, const std::vector<int32_t>& 
                    .log_probs = reinterpret_cast<float*>(results),
                    .tokens = results + found,
                    .asked_log_probs = reinterpret_cast<float*>(results + 2 * found)};
-  const auto start = [&](void* stream) { return best_rows_on(rows.device())(args, count, stream); };
+  const auto start = [&](void* stream) { return kernels_for(!rows.is_cpu())->find_best(args, count, stream); };
   if (rows.is_cpu()) {
     start(nullptr);
   } else {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/best_rows.h"
+#include "kernels/gpu/kernels.h"
 
 namespace lacuna {
 
@@ -20,14 +20,11 @@ struct BestTokens {
 
 namespace gpu {
 
-/// Returns true if find_best() takes logits on this device: on a GPU, in builds with CUDA.
+/// Returns true if find_best() takes logits on this device: on a GPU, or where kernels are emulated.
 bool finds_best(at::Device device);
 /// Finds the k best tokens of each row of logits [N, V], and one that is asked for, where the rows are: some bytes a row leave the GPU. k
 /// is at most kMostBest and V. Waits for the GPU.
 void find_best(const at::Tensor& logits, int64_t k, const std::vector<int32_t>& asked, BestTokens& best);
-
-/// For tests: treats rows in the CPU's memory as those on a GPU, by this form of the kernel; null ends that.
-void emulate_best_rows(BestRowsFunction function);
 
 }  // namespace gpu
 }  // namespace lacuna

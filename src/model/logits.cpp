@@ -123,7 +123,11 @@ const float* Logits::rows_in_memory(const std::vector<int32_t>* chosen, int64_t 
 /// Returns the logits of the chosen rows (null = all), where the rows are.
 Tensor Logits::logits_of(const std::vector<int32_t>* chosen) const {
   const Tensor rows = rows_.defined() ? rows_ : at::from_blob(const_cast<float*>(memory_), {num_rows_, columns_});
-  const Tensor given = chosen != nullptr ? rows.index_select(0, tensor_of(*chosen, rows.device())) : rows;
+  const auto is_all_in_order = [&](const std::vector<int32_t>& some) {
+    return std::ssize(some) == num_rows_ && std::ranges::adjacent_find(some, std::ranges::greater_equal()) == some.end();
+  };
+  const bool are_all = chosen == nullptr || is_all_in_order(*chosen);
+  const Tensor given = are_all ? rows : rows.index_select(0, tensor_of(*chosen, rows.device()));
   return projection_ ? projection_->multiply(given, bias_) : given;
 }
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "emulated_best_rows.h"
+#include "emulated_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -69,29 +69,27 @@ void expect_the_best_of_equals(at::Device device) {
 }
 
 TEST(BestTokens, AreThoseOfASort) {
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   expect_the_best_of_many_sizes(at::kCPU);
 }
 
 TEST(BestTokens, AreTheLowerOnesOfEquals) {
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   expect_the_best_of_equals(at::kCPU);
 }
 
+/// Emulated threads take turns in another order each time.
 TEST(BestTokens, DoNotDependOnTheOrderOfThreads) {
+  const gpu::Emulation emulated;
   at::manual_seed(7);
   const at::Tensor logits = at::randn({4, 3000}) * 4;
-  const auto found = [&](gpu::BestRowsFunction function) {
-    const EmulatedBestRows emulated(function);
-    return best_of(logits, 14);
-  };
-  const BestTokens up = found(emulated_best_of_rows<ThreadOrder::kUp>), down = found(emulated_best_of_rows<ThreadOrder::kDown>);
-  EXPECT_EQ(up.tokens, down.tokens);
-  EXPECT_EQ(up.log_probs, down.log_probs);
+  const BestTokens first = best_of(logits, 14), again = best_of(logits, 14);
+  EXPECT_EQ(first.tokens, again.tokens);
+  EXPECT_EQ(first.log_probs, again.log_probs);
 }
 
 TEST(BestTokens, OfARowDependOnItAlone) {
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   at::manual_seed(7);
   const at::Tensor logits = at::randn({5, 3000}) * 4;
   const BestTokens all = best_of(logits, 14), one = best_of(logits.narrow(0, 3, 1), 14);
@@ -100,7 +98,7 @@ TEST(BestTokens, OfARowDependOnItAlone) {
 }
 
 TEST(BestTokens, OfRowsThatAreNoNumbersAreNone) {
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   at::Tensor logits = at::zeros({3, 400});
   logits[0][399] = std::numeric_limits<float>::quiet_NaN();
   logits[2] = kNever;
@@ -110,13 +108,13 @@ TEST(BestTokens, OfRowsThatAreNoNumbersAreNone) {
 }
 
 TEST(BestTokens, OfNoRowsAreNone) {
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   EXPECT_TRUE(best_of(at::zeros({0, 10}), 3).tokens.empty());
 }
 
 TEST(BestTokens, AreFoundOnTheCpuWhereNothingIsEmulated) {
   EXPECT_FALSE(gpu::finds_best(at::kCPU));
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   EXPECT_TRUE(gpu::finds_best(at::kCPU));
 }
 

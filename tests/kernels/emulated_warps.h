@@ -133,6 +133,7 @@ class EmulatedWarpBlock {
     sync_warp();
     return all;
   }
+  int32_t add(int32_t* sum, int32_t value) const { return (*sum += value) - value; }
   void sync() const { meeting_->turns.wait(meeting_->all); }
   unsigned char* shared() const {
     auto address = reinterpret_cast<uintptr_t>(meeting_->memory.data());

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "../kernels/emulated_best_rows.h"
 #include "base/error.h"
+#include "emulated_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -101,15 +101,17 @@ TEST(Logits, AreFoundOnAGpuAsOnTheCpu) {
   const std::vector<int32_t> rows = {3, 58, 59, 0}, asked = {7, 300, 0, 1};
   BestTokens expected, found;
   logits.find_best(rows, 14, asked, expected);
+  const std::vector<int32_t> best_of_all = logits.best(3).tokens;
   const std::vector<float> of_all = logits.of(std::vector<int32_t>(60, 5));
   EXPECT_FALSE(logits.are_on_gpu());
 
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   EXPECT_TRUE(logits.are_on_gpu());
   logits.find_best(rows, 14, asked, found);
   EXPECT_EQ(found.tokens, expected.tokens);
   for (size_t i = 0; i < found.log_probs.size(); ++i) EXPECT_NEAR(found.log_probs[i], expected.log_probs[i], 1e-5);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_NEAR(found.asked[i], expected.asked[i], 1e-5);
+  EXPECT_EQ(logits.best(3).tokens, best_of_all);
   const std::vector<float> of_all_there = logits.of(std::vector<int32_t>(60, 5));
   for (size_t i = 0; i < of_all.size(); ++i) EXPECT_NEAR(of_all_there[i], of_all[i], 1e-5);
 }

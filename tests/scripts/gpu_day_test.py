@@ -56,7 +56,7 @@ class Case(unittest.TestCase):
 @unittest.skipIf(BUILD, "the programs of a build are tried")
 class WithoutPrograms(Case):
     def build(self):
-        for name in ("lacuna", "lacuna-bench", "tests/contract/attention_contract_test", "tests/kernels/kernels_test", "tests/kernels/gpu_kernels_test", "tests/train/gpu_test", "tests/speed/speed_test"):
+        for name in ("lacuna", "lacuna-bench", "tests/contract/attention_contract_test", "tests/kernels/gpu_kernels_test", "tests/train/gpu_test", "tests/speed/speed_test"):
             program = self.folder / "build" / name
             program.parent.mkdir(parents=True, exist_ok=True)
             program.write_text(PROGRAM, encoding="utf-8")

@@ -1,7 +1,7 @@
 #include <numeric>
 
-#include "../kernels/emulated_best_rows.h"
 #include "base/ragged.h"
+#include "emulated_kernels.h"
 #include "search/ensemble.h"
 #include "toy_model.h"
 
@@ -123,13 +123,13 @@ TEST(TransformerSearch, AlignmentRowsSumToOne) {
 TEST(TransformerSearch, FindsTheSameWhereAGpuFindsTheBestTokens) {
   const at::NoGradGuard no_gradients;
   TransformerStepModel model(small_transformer());
-  const auto inputs = inputs_of(sources_of_many_lengths(40));  // more rows than are projected together on the CPU
+  const auto inputs = inputs_of(sources_of_many_lengths(14));  // more rows than are projected together on the CPU
   TranslateOptions options = beam_of(5, 2);
-  options.max_length = 20;
+  options.max_length = 8;
   for (const double repetition_penalty : {1.0, 1.3}) {
     options.repetition_penalty = repetition_penalty;
     const SearchResults expected = search(model, inputs, settings_with(options));
-    const EmulatedBestRows emulated;
+    const gpu::Emulation emulated;
     const SearchResults found = search(model, inputs, settings_with(options));
     for (size_t i = 0; i < inputs.size(); ++i) {
       ASSERT_EQ(found[i].size(), expected[i].size());
@@ -143,11 +143,11 @@ TEST(TransformerSearch, FindsTheSameWhereAGpuFindsTheBestTokens) {
 
 TEST(TransformerSearch, TheBatchLeavesNoTraceWhereAGpuFindsTheBestTokens) {
   const at::NoGradGuard no_gradients;
-  const EmulatedBestRows emulated;
+  const gpu::Emulation emulated;
   TransformerStepModel model(small_transformer());
   TranslateOptions options = beam_of(4, 2);
-  options.max_length = 24;
-  expect_no_trace_of_the_batch(model, inputs_of(sources_of_many_lengths(64)), settings_with(options));
+  options.max_length = 8;
+  expect_no_trace_of_the_batch(model, inputs_of(sources_of_many_lengths(12)), settings_with(options));
 }
 
 TEST(TransformerSearch, EnsembleOfTwoDoesNotDependOnTheBatch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/gpu/activation.h"
+#include "kernels/gpu/best_tokens.h"
 #include "kernels/gpu/column_sums.h"
 #include "kernels/gpu/embedding.h"
 #include "kernels/gpu/gated_rms.h"
@@ -80,6 +81,9 @@ class AllKernels final : public Kernels {
   }
   const char* round_rows(const RoundedRows<float>& args, int64_t rows, void* stream) const override {
     return for_sums<RoundAndSum>(args, args.columns, rows, stream);
+  }
+  const char* find_best(const BestRows& args, int64_t rows, void* stream) const override {
+    return Launcher::template start<BestOfRow>(args, rows, {rows}, stream);
   }
   const char* smoothed_loss(const LossRows<float>& args, int64_t rows, void* stream) const override {
     return Launcher::template start<SmoothedLoss>(args, rows, {rows}, stream);

@@ -40,6 +40,8 @@ class WarpBlock {
   }
   /// Returns a bit for each lane, in all of them.
   __device__ unsigned ballot(bool holds) const { return __ballot_sync(kAll, holds); }
+  /// Adds to a number in shared memory, which other threads may do meanwhile; returns what it was.
+  __device__ int32_t add(int32_t* sum, int32_t value) const { return atomicAdd(sum, value); }
   /// Waits for all threads of the block.
   __device__ void sync() const { __syncthreads(); }
   __device__ unsigned char* shared() const {

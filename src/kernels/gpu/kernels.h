@@ -1,8 +1,10 @@
 #pragma once
 
+#include <limits>
+
 #include "kernels/row_kernels.h"
 
-/// The row kernels of training for GPUs. Their arguments are those of the CPU's loops (kernels/row_kernels.h), with pointers into a GPU's
+/// The row kernels for GPUs. Their arguments are those of the CPU's loops (kernels/row_kernels.h), with pointers into a GPU's
 /// memory; numbers are float, or bf16 as bits. The code (the other headers of this folder) is compiled by nvcc for GPUs (kernels.cu), and
 /// by the host's compiler for tests, which emulate blocks of threads.
 namespace lacuna::gpu {
@@ -37,6 +39,22 @@ struct SumsByKey {
   int64_t result_rows;  ///< keys beyond are left out
 };
 
+/// The most tokens of a row that are found on a GPU.
+inline constexpr int32_t kMostBest = 256;
+/// Stands for a token of a row whose logits are not numbers; its log-probability is minus infinity.
+inline constexpr int32_t kNoToken = std::numeric_limits<int32_t>::max();
+
+/// A search for the best tokens of rows of logits. A log-probability is a logit less the logarithm of the row's sum of exp(logit).
+struct BestRows {
+  int64_t columns;
+  const float* logits;     ///< [rows, columns]
+  int32_t k;               ///< at most kMostBest and `columns`
+  const int32_t* asked;    ///< [rows] a token of each row; null = none
+  float* log_probs;        ///< [rows, k] best first; equal ones are ordered by the lower token
+  int32_t* tokens;         ///< [rows, k]
+  float* asked_log_probs;  ///< [rows]; not written if none is asked for
+};
+
 /// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums
 /// are always added up in the same order; a row's result depends on it alone.
 class Kernels {
@@ -64,6 +82,7 @@ class Kernels {
   virtual const char* sum_by_key(const SumsByKey&, int64_t rows, void* stream) const = 0;
   virtual const char* drop(const DropRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* round_rows(const RoundedRows<float>&, int64_t rows, void* stream) const = 0;
+  virtual const char* find_best(const BestRows&, int64_t rows, void* stream) const = 0;
   virtual const char* smoothed_loss(const LossRows<float>&, int64_t rows, void* stream) const = 0;
 };
 

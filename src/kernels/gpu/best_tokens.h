@@ -1,22 +1,14 @@
 #pragma once
 
-#include <cmath>
-#include <cstdint>
+#include "kernels/gpu/block.h"
 
-#include "base/macros.h"
-#include "kernels/best_rows.h"
-
-/// The kernel that finds the best tokens of a row (best_rows.h), by one block of threads.
-///
-/// It is written in steps that all threads do before the next begins: block.each(f) calls f(thread) for each of them. What a thread keeps
-/// from step to step is in BestRowMemory. So the same code runs on a GPU and, thread by thread, on the CPU.
+/// The best tokens of rows of logits: a block for each row.
 namespace lacuna::gpu {
 
-/// The threads of a block.
-inline constexpr int kBestThreads = 256;
+inline constexpr int kBestWarps = 8, kBestThreads = kBestWarps * kLanes;
 static_assert(kMostBest <= kBestThreads, "the bound is the k-th largest of the threads' maxima");
 
-/// The shared memory of a block.
+/// The memory that the threads of a block share.
 struct BestRowMemory {
   static constexpr int kCandidates = 1024;
 
@@ -29,20 +21,22 @@ struct BestRowMemory {
 };
 
 /// True if a token precedes another: log-probabilities fall, and equal ones are ordered by the token.
-LACUNA_HOST_DEVICE inline bool precedes(float log_prob, int32_t token, float other_log_prob, int32_t other_token) {
+LACUNA_KERNEL_CODE bool precedes(float log_prob, int32_t token, float other_log_prob, int32_t other_token) {
   return log_prob != other_log_prob ? log_prob > other_log_prob : token < other_token;
 }
 
+/// The search of a row, as one of the block's threads does it. Steps that all do before the next begins are calls of each().
 template <class Block>
-struct BestOfRow {
+struct RowSearch {
+  const Block& block;
   const BestRows& args;
-  const int64_t row;
-  const Block block;
   BestRowMemory& memory;
-  const float* logits = args.logits + row * args.columns;
+  const int thread = block.warp() * kLanes + block.lane();
+  const int64_t row = block.index();
+  const float* const logits = args.logits + row * args.columns;
   float log_sum = 0;
 
-  LACUNA_HOST_DEVICE void run() {
+  LACUNA_KERNEL_CODE void run() {
     find_log_sum();
     put_asked();
     if (std::isnan(log_sum)) return put_none();
@@ -55,41 +49,46 @@ struct BestOfRow {
     }
   }
 
-  LACUNA_HOST_DEVICE void put_asked() const {
-    block.each([&](int thread) {
-      if (thread == 0 && args.asked != nullptr) args.asked_log_probs[row] = log_prob(args.asked[row]);
-    });
+  /// Calls f() and waits until all threads have done so.
+  template <class F>
+  LACUNA_KERNEL_CODE void each(F f) const {
+    f();
+    block.sync();
   }
 
-  LACUNA_HOST_DEVICE float log_prob(int64_t column) const { return logits[column] - log_sum; }
+  LACUNA_KERNEL_CODE void put_asked() const {
+    if (thread == 0 && args.asked != nullptr) args.asked_log_probs[row] = log_prob(args.asked[row]);
+  }
 
-  /// Calls f(column) for each column of a thread.
+  LACUNA_KERNEL_CODE float log_prob(int64_t column) const { return logits[column] - log_sum; }
+
+  /// Calls f(column) for each column of the thread.
   template <class F>
-  LACUNA_HOST_DEVICE void for_own(int thread, F f) const {
+  LACUNA_KERNEL_CODE void for_own(F f) const {
     for (int64_t column = thread; column < args.columns; column += kBestThreads) f(column);
   }
 
   /// Calls f(i, i + half) in rounds, each of which halves what is left, until the numbers 0 to kBestThreads - 1 are joined at 0.
   template <class F>
-  LACUNA_HOST_DEVICE void join_in_pairs(F f) const {
+  LACUNA_KERNEL_CODE void join_in_pairs(F f) const {
     for (int half = kBestThreads / 2; half > 0; half /= 2) {
-      block.each([&](int thread) {
+      each([&] {
         if (thread < half) f(thread, thread + half);
       });
     }
   }
 
-  LACUNA_HOST_DEVICE void find_log_sum() {
-    block.each([&](int thread) {
+  LACUNA_KERNEL_CODE void find_log_sum() {
+    each([&] {
       float top = -INFINITY;
-      for_own(thread, [&](int64_t column) { top = fmaxf(top, logits[column]); });  // NaN is ignored here, and found in the sum
+      for_own([&](int64_t column) { top = fmaxf(top, logits[column]); });  // NaN is ignored here, and found in the sum
       memory.own_top[thread] = memory.tops[thread] = top;
     });
     join_in_pairs([&](int a, int b) { memory.tops[a] = fmaxf(memory.tops[a], memory.tops[b]); });
     const float top = memory.tops[0];
-    block.each([&](int thread) {
+    each([&] {
       float sum = 0;
-      for_own(thread, [&](int64_t column) { sum += expf(logits[column] - top); });
+      for_own([&](int64_t column) { sum += expf(logits[column] - top); });
       memory.sums[thread] = sum;
     });
     join_in_pairs([&](int a, int b) { memory.sums[a] += memory.sums[b]; });
@@ -97,8 +96,8 @@ struct BestOfRow {
   }
 
   /// The bound is the k-th largest of the threads' largest log-probabilities.
-  LACUNA_HOST_DEVICE void find_bound() const {
-    block.each([&](int thread) {
+  LACUNA_KERNEL_CODE void find_bound() const {
+    each([&] {
       const float own = memory.own_top[thread];
       int rank = 0;
       for (int other = 0; other < kBestThreads; ++other) rank += precedes(memory.own_top[other], other, own, thread);
@@ -107,9 +106,9 @@ struct BestOfRow {
     });
   }
 
-  LACUNA_HOST_DEVICE void collect() const {
-    block.each([&](int thread) {
-      for_own(thread, [&](int64_t column) {
+  LACUNA_KERNEL_CODE void collect() const {
+    each([&] {
+      for_own([&](int64_t column) {
         const float value = log_prob(column);
         if (!(value >= memory.bound)) return;
         const int32_t place = block.add(&memory.count, 1);
@@ -120,14 +119,14 @@ struct BestOfRow {
     });
   }
 
-  LACUNA_HOST_DEVICE void put(int place, float value, int32_t token) const {
+  LACUNA_KERNEL_CODE void put(int place, float value, int32_t token) const {
     args.log_probs[row * args.k + place] = value;
     args.tokens[row * args.k + place] = token;
   }
 
   /// Puts each of the first k candidates where it belongs: behind those that precede it. They are collected in any order.
-  LACUNA_HOST_DEVICE void put_by_rank() const {
-    block.each([&](int thread) {
+  LACUNA_KERNEL_CODE void put_by_rank() const {
+    each([&] {
       for (int32_t i = thread; i < memory.count; i += kBestThreads) {
         int rank = 0;
         for (int32_t j = 0; j < memory.count; ++j)
@@ -138,14 +137,14 @@ struct BestOfRow {
   }
 
   /// Finds one token after the other among all of the row; for rows with very many equal logits.
-  LACUNA_HOST_DEVICE void put_one_by_one() const {
+  LACUNA_KERNEL_CODE void put_one_by_one() const {
     float last_log_prob = INFINITY;
     int32_t last_token = -1;
     for (int32_t place = 0; place < args.k; ++place) {
-      block.each([&](int thread) {
+      each([&] {
         float best = -INFINITY;
         int32_t token = kNoToken;
-        for_own(thread, [&](int64_t column) {
+        for_own([&](int64_t column) {
           const auto candidate = static_cast<int32_t>(column);
           const float value = log_prob(column);
           if (!precedes(last_log_prob, last_token, value, candidate) || !precedes(value, candidate, best, token)) return;
@@ -162,17 +161,25 @@ struct BestOfRow {
       });
       last_log_prob = memory.log_probs[0];
       last_token = memory.tokens[0];
-      block.each([&](int thread) {
+      each([&] {
         if (thread == 0) put(place, last_log_prob, last_token);
       });
     }
   }
 
   /// Says of all places that there is no token.
-  LACUNA_HOST_DEVICE void put_none() const {
-    block.each([&](int thread) {
-      for (int place = thread; place < args.k; place += kBestThreads) put(place, -INFINITY, kNoToken);
-    });
+  LACUNA_KERNEL_CODE void put_none() const {
+    for (int place = thread; place < args.k; place += kBestThreads) put(place, -INFINITY, kNoToken);
+  }
+};
+
+struct BestOfRow {
+  using Args = BestRows;
+  static constexpr int kWarps = kBestWarps, kSharedBytes = static_cast<int>(sizeof(BestRowMemory));
+
+  template <class Block>
+  LACUNA_KERNEL_CODE static void run(const Block& block, const Args& args, int64_t /*rows*/) {
+    RowSearch<Block>{block, args, *reinterpret_cast<BestRowMemory*>(block.shared())}.run();
   }
 };
 
