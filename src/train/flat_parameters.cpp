@@ -126,14 +126,22 @@ void FlatParameters::mark_changed() const {
 void FlatParameters::keep_rounded() {
   rounded_ = values_.to(at::kBFloat16);
   copies_ = std::make_unique<RoundedCopies>();
+  for (Slot& slot : slots_) slot.rounded = view_of(rounded_, slot.begin, slot.parameter);
   for (const Range& group : groups_) note_rounded(group);
+}
+
+void FlatParameters::renew_rounded(const Range& group) const {
+  if (!copies_) return;
+  const bool are_current = std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    return slot.begin < group.begin || slot.begin >= group.end || RoundedCopies::of(slot.parameter).defined();
+  });
+  if (!are_current) rounded_.slice(0, group.begin, group.end).copy_(values_.slice(0, group.begin, group.end));
 }
 
 void FlatParameters::note_rounded(const Range& group) const {
   if (!copies_) return;
   for (const Slot& slot : slots_)
-    if (slot.begin >= group.begin && slot.begin < group.end)
-      copies_->set_current(slot.parameter, view_of(rounded_, slot.begin, slot.parameter));
+    if (slot.begin >= group.begin && slot.begin < group.end) copies_->set_current(slot.parameter, slot.rounded);
 }
 
 }  // namespace lacuna

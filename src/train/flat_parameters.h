@@ -77,6 +77,8 @@ class FlatParameters {
   void keep_rounded();
   /// The values in bf16 [n]; undefined unless they are kept.
   const Tensor& rounded() const { return rounded_; }
+  /// Rounds a group's values anew where anyone but their keeper has written them since they were last noted.
+  void renew_rounded(const Range& group) const;
   /// Says that a group's values in bf16 are those of its parameters now.
   void note_rounded(const Range& group) const;
 
@@ -85,6 +87,7 @@ class FlatParameters {
     std::string name;
     Tensor parameter;
     int64_t begin = 0;
+    Tensor rounded = {};  ///< its values in bf16; undefined unless they are kept
   };
 
   std::vector<Slot> slots_;

@@ -194,6 +194,7 @@ QueuedUpdate Optimizer::queue(double lr, double gradient_scale, bool with_auxili
   decide_update(args, device());
   for (size_t g = 0; g < static_cast<size_t>(args.groups); ++g) {
     const FlatParameters::Range& range = parameters_.groups()[g];
+    parameters_.renew_rounded(range);  // an update that is left out writes nothing
     adam_update({values, first_moment_, second_moment_, average_, parameters_.rounded()}, gradients_[g], args.decisions[g]);
     clamp({range.begin, range.end});
   }

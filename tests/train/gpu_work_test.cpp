@@ -7,6 +7,7 @@
 #include "base/ragged.h"
 #include "emulated_gpu.h"
 #include "kernels/device_work.h"
+#include "kernels/rounded_copies.h"
 #include "toy.h"
 #include "train/learning_rate.h"
 #include "train/optimizer.h"
@@ -216,6 +217,22 @@ TEST(GpuWork, AnUpdateThatIsNotFiniteIsLeftOutByTheDevice) {
   ASSERT_EQ(late.warnings.size(), 1u);
   EXPECT_THAT(late.warnings.front(), testing::HasSubstr("of step 3 is not finite"));
   for (const auto& [name, tensor] : late.weights) EXPECT_TRUE(at::isfinite(tensor).all().item<bool>()) << name;
+}
+
+/// Products read the weights that were loaded, not those before, though the first update with them is left out and so writes none.
+TEST(GpuWork, LoadedWeightsAreRoundedThoughAnUpdateIsLeftOut) {
+  const EmulatedGpu gpu;
+  const Tensor weight = at::ones({4, 4}).requires_grad_();
+  TrainOptions train;
+  train.precision = Precision::kBf16;
+  Optimizer optimizer(FlatParameters(NamedParameters{{"weight", weight}}), train);
+  optimizer.load_weights({{"weight", at::full({4, 4}, 2.)}}, "a checkpoint");
+  weight.mutable_grad() = at::ones({4, 4});
+  const QueuedUpdate queued = optimizer.queue(/*lr=*/1e-3, 1, /*with_auxiliary=*/false, at::full({}, NAN, at::kDouble));
+  EXPECT_FALSE(optimizer.note(queued.read()).is_finite);
+  const Tensor rounded = RoundedCopies::of(weight);
+  ASSERT_TRUE(rounded.defined());
+  EXPECT_TRUE(at::equal(rounded.to(at::kFloat), weight.detach()));
 }
 
 }  // namespace
