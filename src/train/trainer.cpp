@@ -309,7 +309,11 @@ void Trainer::note_due(bool ended_epoch) {
   state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);
   state_.save_is_due = is_due(options_.save_every) || ends;
   const bool logs = state_.step % options_.log_every == 0 || ends;
-  if (logs || state_.validation_is_due || state_.save_is_due) settle();
+  if (logs || state_.validation_is_due || state_.save_is_due) {
+    const Stopwatch waiting;
+    settle();
+    update_seconds_ += waiting.seconds();
+  }
   if (logs) log_progress();
 }
 
