@@ -12,16 +12,24 @@
 namespace lacuna::cuda {
 namespace {
 
-/// Asks LibTorch for deterministic kernels, for flash attention only: elsewhere, cuBLAS would ask for a workspace of its own.
+/// Asks LibTorch for deterministic kernels, for flash attention only: elsewhere, cuBLAS would ask for a workspace of its own. What is
+/// allocated meanwhile is not filled with NaN, as it is by default: each tensor would take a launch.
 class Deterministic {
  public:
-  Deterministic() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false); }
-  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(before_, warns_only_); }
+  Deterministic() {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+  }
+  ~Deterministic() {
+    at::globalContext().setDeterministicAlgorithms(before_, warns_only_);
+    at::globalContext().setDeterministicFillUninitializedMemory(fills_);
+  }
   Deterministic(const Deterministic&) = delete;
   Deterministic& operator=(const Deterministic&) = delete;
 
  private:
-  bool before_ = at::globalContext().deterministicAlgorithms(), warns_only_ = at::globalContext().deterministicAlgorithmsWarnOnly();
+  bool before_ = at::globalContext().deterministicAlgorithms(), warns_only_ = at::globalContext().deterministicAlgorithmsWarnOnly(),
+       fills_ = at::globalContext().deterministicFillUninitializedMemory();
 };
 
 FlashResults forward_of_libtorch(const FlashInputs& in) {
