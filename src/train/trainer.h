@@ -120,7 +120,7 @@ class Trainer {
   /// nothing if it was interrupted, and so has changed nothing. On a GPU it may return before the update is made: what is counted of it
   /// then comes with the next update, or with settle().
   std::optional<bool> update();
-  /// Waits for a GPU, and counts the update that it has made last. Throws DivergedError as run() does.
+  /// Waits for a GPU, and counts the update that it has made last. Throws DivergedError as run() does: that update is the last one then.
   void settle();
   /// Returns why training has ended; nothing if it has not.
   std::optional<TrainingEnd> end() const { return end_of(state_, hours_at_update_, options_); }
@@ -139,6 +139,7 @@ class Trainer {
   struct UnknownUpdate {
     QueuedUpdate queued;
     std::vector<UnreadSums> sums;
+    std::vector<BatchPtr> batches;  ///< this rank's
     int64_t step;
     double lr;
   };

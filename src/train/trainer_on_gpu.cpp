@@ -34,7 +34,7 @@ std::optional<bool> Trainer::queue_update() {
   state_.data_is_over = own.ends_data;
   begin_step(tokens);
   settle();  // the update before
-  unknown_.emplace(UnknownUpdate{std::move(queued), std::move(sums), state_.step, lr});
+  unknown_.emplace(UnknownUpdate{std::move(queued), std::move(sums), last_batches_, state_.step, lr});
   hours_at_update_ = hours();
   return own.ends_epoch;
 }
@@ -48,7 +48,13 @@ void Trainer::settle() {
   for (const UnreadSums& one : update.sums) report.batches.push_back(one.read());
   const UpdateSums sums = sum_of({report});
   last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = update.lr};
-  count(sums, result, update.step);
+  try {
+    count(sums, result, update.step);
+  } catch (const DivergedError&) {  // what is then said of the last update is not of the one that was given since
+    state_.step = update.step;
+    last_batches_ = update.batches;
+    throw;
+  }
 }
 
 }  // namespace lacuna

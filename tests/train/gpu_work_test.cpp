@@ -219,6 +219,31 @@ TEST(GpuWork, AnUpdateThatIsNotFiniteIsLeftOutByTheDevice) {
   for (const auto& [name, tensor] : late.weights) EXPECT_TRUE(at::isfinite(tensor).all().item<bool>()) << name;
 }
 
+/// A run that diverges ends with the update that shows it, though the next one was begun.
+TEST(GpuWork, ARunThatDivergesEndsWithTheUpdateThatShowsIt) {
+  const EmulatedGpu gpu;
+  const ToyModel model;
+  TrainOptions train;
+  train.max_steps = 5;
+  train.max_bad_updates = 1;
+  train.log_every = train.valid_every = train.save_every = 100;
+  const LossFunction loss = [&](const Batch& batch, const ForwardContext& context) {
+    LossSums sums = model.loss(batch, context);
+    if (context.step == 2) sums.loss = sums.loss * NAN;
+    return sums;
+  };
+  Optimizer optimizer(FlatParameters(model.parameters()), train);
+  ToyStream data;
+  TrainerHooks hooks;
+  hooks.log = [](const TrainingProgress&) {};
+  hooks.save = [](const TrainingState&, const Scores&, bool) {};
+  Trainer trainer(train, 1, loss, data, optimizer, LearningRate(train, 4), hooks, {});
+  EXPECT_THROW(trainer.run(), DivergedError);
+  EXPECT_EQ(trainer.state().step, 2);
+  ASSERT_EQ(trainer.last_batches().size(), 1u);
+  EXPECT_EQ(trainer.last_batches().front()->src, toy_batch(0, 1)->src);
+}
+
 /// Products read the weights that were loaded, not those before, though the first update with them is left out and so writes none.
 TEST(GpuWork, LoadedWeightsAreRoundedThoughAnUpdateIsLeftOut) {
   const EmulatedGpu gpu;
