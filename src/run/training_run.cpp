@@ -242,6 +242,7 @@ TrainerHooks TrainingRun::hooks() {
       log_->sync();  // a checkpoint is never there without the records up to it
     });
     keeper_.save(state, scores, is_scheduled);  // which is not written yet
+    saved_updates_ = state.optimizer_updates;
     if (state.step > run_.state.step) at_first(group_, [&] { remove_outdated_average(options_.run); });
     watch_.at(state.step + 1, kUpdating);
   };
@@ -249,7 +250,8 @@ TrainerHooks TrainingRun::hooks() {
   hooks.on_update = [this](const TrainingState& state, const UpdateProgress& update) {
     watch_.at(state.step + 1, kUpdating);
     if (log_) log_->update(state, update);
-    if (state.skipped_in_a_row == 0) keeper_.confirm();
+    // On a GPU the state may not know of the first update with these weights yet.
+    if (state.skipped_in_a_row == 0 && state.optimizer_updates != saved_updates_) keeper_.confirm();
     keeper_.check();
   };
   hooks.warn = [this](const std::string& text) { log_ ? log_->warn(text) : log_warning("{}", text); };

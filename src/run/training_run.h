@@ -121,6 +121,7 @@ class TrainingRun {
   std::unique_ptr<BatchStream> stream_;
   std::unique_ptr<Trainer> trainer_;
   bool has_diverged_ = false;
+  int64_t saved_updates_ = -1;  ///< of the optimizer, that made the weights saved last
 };
 
 /// `lacuna check`: reads the data, trains a few batches, translates a sentence, and prints to `out` what a run would take, with its number
