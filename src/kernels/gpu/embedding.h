@@ -30,10 +30,11 @@ struct Embed {
   }
 };
 
-/// Does the work of SumsByKey: the warp at the first of the rows with a key sums them all, in 256 columns.
+/// Does the work of SumsByKey: the warp at the first of the rows with a key sums them all, in 256 columns. It reads some rows at once: a
+/// key that every sentence has would wait for the memory once for each.
 struct SumByKey {
   using Args = SumsByKey;
-  static constexpr int kWarps = 4, kSharedBytes = 0;
+  static constexpr int kWarps = 4, kSharedBytes = 0, kTogether = 8;
 
   template <class Block>
   LACUNA_KERNEL_CODE static void run(const Block& block, const Args& a, int64_t rows) {
@@ -45,13 +46,24 @@ struct SumByKey {
     const int64_t place = 2 * block.column_index() * kFeaturesOfWarp + Quad::kSize * block.lane();
     const int64_t left[2] = {a.columns - place, a.columns - place - kFeaturesOfWarp};
     Quad sums[2];
-    for (int64_t i = first; i < rows && a.keys[i] == key; ++i) {
-      const int64_t row = a.order[i];
-      KeptFeatures<Block> kept(block, a.dropout, row);
-      kept.draw(block.column_index());
-      for (int j = 0; j < 2; ++j) {
-        const Quad factors = kept.factors(j), x = load_quad(a.input + row * a.columns + place + j * kFeaturesOfWarp, left[j]);
-        for (int k = 0; k < Quad::kSize; ++k) sums[j].x[k] += factors.x[k] * x.x[k];
+    for (int64_t i = first; i < rows && a.keys[i] == key; i += kTogether) {
+      int64_t of_key[kTogether];  // -1 = the key has no more
+      Quad x[kTogether][2];
+      LACUNA_UNROLL
+      for (int t = 0; t < kTogether; ++t) {
+        of_key[t] = i + t < rows && a.keys[i + t] == key ? a.order[i + t] : -1;
+        if (of_key[t] < 0) continue;
+        for (int j = 0; j < 2; ++j) x[t][j] = load_quad(a.input + of_key[t] * a.columns + place + j * kFeaturesOfWarp, left[j]);
+      }
+      LACUNA_UNROLL
+      for (int t = 0; t < kTogether; ++t) {
+        if (of_key[t] < 0) continue;
+        KeptFeatures<Block> kept(block, a.dropout, of_key[t]);
+        kept.draw(block.column_index());
+        for (int j = 0; j < 2; ++j) {
+          const Quad factors = kept.factors(j);
+          for (int k = 0; k < Quad::kSize; ++k) sums[j].x[k] += factors.x[k] * x[t][j].x[k];
+        }
       }
     }
     for (int j = 0; j < 2; ++j) {
