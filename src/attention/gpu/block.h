@@ -80,9 +80,10 @@ struct Block {
   }
   /// Adds the product of 16 x 16 and 16 x 8 numbers: `low` and `high` are this lane's sums in its two rows, in two columns each.
   LACUNA_HD void multiply_add(const uint32_t* left, const uint32_t* right, float& low0, float& low1, float& high0, float& high1) const {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(low0), "+f"(low1), "+f"(high0), "+f"(high1)
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+    // volatile: all lanes must come to it, so it must not be moved to where only some need its result.
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(low0), "+f"(low1), "+f"(high0), "+f"(high1)
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
   }
   /// Returns two numbers rounded to bf16, the first in the lower half.
   LACUNA_HD uint32_t rounded_pair(float first, float second) const {
