@@ -98,7 +98,7 @@ DeviceWork work_of(const Layers& layers) {
 }
 
 TEST(GpuWork, OfALayer) {
-  const EmulatedGpu gpu;
+  const EmulatedGpu gpu(cuda::all_threaded_kernels());
   const DeviceWork both = work_of({1, 1}), encoder = difference(work_of({2, 1}), both), decoder = difference(work_of({1, 2}), both);
   std::cout << "an encoder layer: " << text_of(encoder) << "\na decoder layer: " << text_of(decoder) << "\n";
   EXPECT_LE(encoder.launches, 26);
@@ -108,7 +108,7 @@ TEST(GpuWork, OfALayer) {
 }
 
 TEST(GpuWork, OfAnUpdateBesideItsLayers) {
-  const EmulatedGpu gpu;
+  const EmulatedGpu gpu(cuda::all_threaded_kernels());
   const DeviceWork both = work_of({1, 1}), layers[] = {difference(work_of({2, 1}), both), difference(work_of({1, 2}), both)};
   const DeviceWork rest = difference(difference(both, layers[0]), layers[1]);
   std::cout << "beside layers: " << text_of(rest) << "\n";
