@@ -106,7 +106,7 @@ def page(found, release):
 def release_of(build):
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
     nvcc = re.search(r"LACUNA_NVCC:FILEPATH=(.*)", cache)[1]
-    return "nvcc " + re.search(r"release ([0-9.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)[1]
+    return "nvcc " + re.search(r"V([0-9.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)[1]
 
 
 def main():

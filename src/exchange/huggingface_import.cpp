@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/spelling.h"
 #include "exchange/huggingface_tokens.h"
 #include "exchange/incoming_json.h"
@@ -119,8 +120,9 @@ NamedTensors read_tensors(IncomingFiles& files) {
     throw DataError(
         files.path("pytorch_model.bin") +
         " is a pickle, which Lacuna does not read: it may hold a program. Write model.safetensors beside it with transformers, if "
-        "you trust it: python3 -c \"from transformers import AutoModelForSeq2SeqLM as M; M.from_pretrained('" +
-        files.folder() + "').save_pretrained('" + files.folder() + "')\"");
+        "you trust it: python3 -c 'import sys; from transformers import AutoModelForSeq2SeqLM as M; "
+        "M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' " +
+        shell_word(files.folder()));
   throw DataError(files.path(kWeightsFile) + " is missing; expected the weights");
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "run/load_models.h"
@@ -62,8 +63,8 @@ ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) :
   src_lang = place.src_lang.empty() ? loaded.options.data.src_lang : place.src_lang;
   tgt_lang = place.tgt_lang.empty() ? loaded.options.data.tgt_lang : place.tgt_lang;
   if (src_lang.empty() || tgt_lang.empty())
-    throw UsageError(place.path + ": its configuration does not name its languages (data.src_lang, data.tgt_lang); write -m de-en=" +
-                     place.path + " with the codes of source and target");
+    throw UsageError(place.path + ": its configuration does not name its languages (data.src_lang, data.tgt_lang); write -m " +
+                     shell_word("de-en=" + place.path) + " with the codes of source and target");
   splitting = splitting_for(loaded, src_lang, place.path + ": data.src_lang");
   vocabularies = loaded.vocabularies;
   longest = loaded.options.data.max_length;
