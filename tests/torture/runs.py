@@ -2,6 +2,7 @@
 import collections
 import dataclasses
 import hashlib
+import glob
 import json
 import os
 import re
@@ -145,17 +146,36 @@ class Workshop:
         return self.finish(self.start(command, folder, at, kind, counts or bool(at or each), each), folder)
 
     def stopped(self, process):
-        """True once the process has stopped itself, false if it ended before."""
+        """True once the process, or a child of it, has stopped itself, false if it ended before."""
         for _ in range(LONGEST_SECONDS * 1000):
-            try:
-                with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
-                    state = stat.read().rsplit(")", 1)[1].split()[0]
-            except (FileNotFoundError, ProcessLookupError):
-                return False
+            state = state_of(process.pid)
             if state in "TZX":
                 return state == "T"
+            if any(state_of(child) == "T" for child in children_of(process.pid)):
+                return True
             time.sleep(0.001)
         return False
+
+
+def state_of(pid):
+    """The letter by which the system names the state of a process; X if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
+def children_of(pid):
+    """The processes that threads of a process have started."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path, encoding="utf-8") as children:
+                found += children.read().split()
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
 
 
 def read_operations(log):

@@ -279,7 +279,7 @@ class Walk:
         if self.workshop.stopped(process):
             files = contents(folder, change.touches)
             other = change.act(self.workshop, folder, command)
-            process.send_signal(signal.SIGCONT)
+            os.killpg(process.pid, signal.SIGCONT)
         ended = self.workshop.finish(process, folder)
         if other is not None:
             other.wait(timeout=LONGEST_SECONDS)
