@@ -18,10 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Throws DataError for a pipe, a socket or a device in a run folder: to open it as one of the run's files may take for ever.
+void require_files_and_folders(const std::string& run) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run, error))
+    if (fs::is_other(entry.status(error)))
+      throw DataError(entry.path().string() + ": is a pipe, a socket or a device; a run folder holds files and folders only. Remove it");
+}
+
 fs::path lock_of(const std::string& run) {
   std::error_code error;
   fs::create_directories(run, error);
   if (error) throw MachineError("cannot make the run folder " + run + ": " + error.message());
+  require_files_and_folders(run);
   return fs::path(run) / run_files::kLock;
 }
 

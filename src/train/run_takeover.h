@@ -15,7 +15,8 @@ namespace lacuna {
 class RunLock {
  public:
   /// Creates the folder if it does not exist, and waits for another process that holds the lock. Throws MachineError if
-  /// the folder cannot be created, ConfigError if the other process takes longer than `patience` and than two seconds, and Interrupted.
+  /// the folder cannot be created, DataError if it holds what is neither a file nor a folder, ConfigError if the other process takes longer
+  /// than `patience` and than two seconds, and Interrupted.
   explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
 
   /// Throws MachineError once the folder is not there any more, or is another, or another start works in it, though this process has not

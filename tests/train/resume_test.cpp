@@ -1,6 +1,7 @@
 #include "train/resume.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <functional>
@@ -499,6 +500,14 @@ TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {
     EXPECT_THAT(message_of<ConfigError>([&] { const RunLock second(run); }), HasSubstr("is in use: another process trains in it"));
   }
   EXPECT_NO_THROW(const RunLock third(run));
+}
+
+TEST(RunLock, PipesInAFolderAreRefused) {
+  const ScratchFolder folder;
+  const std::string run = folder / "run", log = run + "/" + run_files::kLog;
+  fs::create_directories(run);
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<DataError>([&] { const RunLock lock(run); }), HasSubstr(log + ": is a pipe"));
 }
 
 }  // namespace
