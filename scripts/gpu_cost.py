@@ -80,6 +80,7 @@ def site(queries, keys, sentence, asked, is_self):
     parts = projections + [attention(queries, keys, sentence, d), linear(queries, d, d, wants_bias_sums=False), norm(queries, d)]
     forward, backward = (sum((part[i] for part in parts), []) for i in (0, 1))
     if not is_self:
+        forward.append(Kernel("attention", 0, keys * d * (FLOAT + BF16)))  # the encoder's result is rounded for each layer's keys and values
         backward.append(Kernel("attention", 0, 3 * FLOAT * keys * d))  # layers' gradients of the encoder's result, added up
     return forward, backward
 
