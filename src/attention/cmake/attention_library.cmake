@@ -106,6 +106,7 @@ function(attention_library name)
   attention_kernels(threaded cpp emulated_launch.h "EmulatedBlock<4, 2>" threaded)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
+  set_target_properties(lacuna_${name}_emulated PROPERTIES UNITY_BUILD OFF) # ten of them in one would take a compiler minutes
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)
   target_include_directories(lacuna_${name}_emulated PUBLIC ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h, emulated_launch.h
 endfunction()
