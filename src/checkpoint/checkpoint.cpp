@@ -138,7 +138,7 @@ class Reader {
   template <class Read>
   void read_info(const Read& read) const {
     try {
-      read(nlohmann::json::parse(text(kInfo)));
+      read(parsed_json(text(kInfo)));
     } catch (const nlohmann::json::exception& error) {
       throw CheckpointError((folder_ / kInfo).string() + " is not what lacuna writes: " + error.what() +
                             ". Use another checkpoint, or copy this one again");

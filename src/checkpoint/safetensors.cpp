@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -104,6 +105,7 @@ class SafetensorsReader::Header {
 
   std::vector<Entry> parse_header(std::string_view text) const {
     require(!text.empty() && text.front() == '{', "its header is not a JSON object");
+    require(!is_too_deep(text), "its header is nested more than " + std::to_string(kDeepestJson) + " levels deep");
     RepeatedKey repeated;  // a pass of its own: the parser with a callback takes quadratic time
     require(nlohmann::json::sax_parse(text, &repeated), "its header is not a JSON object");
     require(repeated.text().empty(), "its header names \"" + repeated.text() + "\" twice");

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -38,22 +39,6 @@ std::string sha256_of(const FileReader& file) {
   std::string block(1 << 20, '\0');
   while (const size_t count = file.read(block.data(), block.size())) hash.add({block.data(), count});
   return hash.text();
-}
-
-/// True if brackets stand in one another beyond all use, which takes far more memory than the text.
-bool is_too_deep(std::string_view json) {
-  constexpr int kDeepest = 64;
-  bool is_in_quotes = false;
-  int depth = 0;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (c == '"') is_in_quotes = !is_in_quotes;
-    if (is_in_quotes && c == '\\') ++i;
-    if (is_in_quotes) continue;
-    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
-    if (c == ']' || c == '}') --depth;
-  }
-  return false;
 }
 
 }  // namespace
@@ -95,7 +80,8 @@ std::string IncomingFiles::text(const std::string& name, uint64_t most) {
 
 nlohmann::json IncomingFiles::json(const std::string& name, uint64_t most) {
   const std::string bytes = text(name, most);
-  if (is_too_deep(bytes)) throw DataError(path(name) + " is nested more than 64 levels deep; expected a file of a model");
+  if (is_too_deep(bytes))
+    throw DataError(path(name) + " is nested more than " + std::to_string(kDeepestJson) + " levels deep; expected a file of a model");
   nlohmann::json value = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) throw DataError(path(name) + " is not JSON; copy it again from where it comes from");
   if (!value.is_object()) throw DataError(path(name) + " holds no JSON object; expected {\"key\": value, ...}");

@@ -98,7 +98,7 @@ bool JobFolder::read(ordered_json& terms) {
   if (!fs::exists(file, error)) return false;
   text_ = FileReader::in_untrusted_folder(file).whole(kMostJobBytes);
   try {
-    terms = ordered_json::parse(text_);
+    terms = parsed_json<ordered_json>(text_);
     cut_.lines = natural_number(terms.at(kLines));
     cut_.packing = terms.at(kPacking).get<std::string>();
     cut_.lease = terms.at(kLease).get<double>();
@@ -149,7 +149,7 @@ void JobFolder::write_record(int64_t part, const PartRecord& record) const {
 PartRecord JobFolder::read_record(int64_t part) const {
   const fs::path file = file_of(part, ".json");
   try {
-    const auto json = nlohmann::json::parse(FileReader::in_untrusted_folder(file).whole(kMostJobBytes));
+    const auto json = parsed_json(FileReader::in_untrusted_folder(file).whole(kMostJobBytes));
     return {.lines = natural_number(json.at("lines")),
             .bad_lines = natural_number(json.at("bad_lines")),
             .is_last = json.at("is_last").get<bool>(),

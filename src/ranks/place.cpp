@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;     // a slip, not a cluster
 constexpr uint16_t kUsualPort = 29500;  // torchrun's
 
 /// Variables of the environment, of which those that are empty count as not set.

@@ -7,6 +7,8 @@
 
 namespace lacuna {
 
+inline constexpr int kMostRanks = 4096;  ///< of a run: more are a slip, not a cluster
+
 /// Where this process stands among those that serve one run, as whoever started it says.
 struct RankPlace {
   int rank = 0, size = 1;

@@ -24,6 +24,7 @@ struct Record {
 
 /// Nothing if the line is not a record.
 std::optional<Record> record_of(const std::string& line) {
+  if (is_too_deep(line)) return {};
   const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) return {};
   const auto kind = record.find("kind");

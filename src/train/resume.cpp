@@ -14,6 +14,7 @@
 #include "config/load.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
+#include "ranks/place.h"
 #include "train/run_takeover.h"
 
 namespace lacuna {
@@ -168,12 +169,22 @@ NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   return std::move(fit.weights);
 }
 
+/// Throws CheckpointError for updates of more batches than any number of ranks makes, which would have no end.
+void require_possible_update(const ResumePoint& point) {
+  const int64_t batches = point.state.batches_per_update, of_rank = point.options.train.update_freq;
+  if (batches % of_rank == 0 && batches / of_rank <= kMostRanks) return;
+  throw CheckpointError(point.path + "/" + run_files::kTrainerJson + ": batches_per_update is " + std::to_string(batches) +
+                        "; expected train.update_freq of the run, " + std::to_string(of_rank) + ", times its number of ranks, " +
+                        std::to_string(kMostRanks) + " at most. Use another checkpoint, or copy this one again");
+}
+
 ResumePoint point_at(const std::string& path) {
   ResumePoint point;
   point.path = path;
   point.checkpoint = load_checkpoint(path, /*with_trainer_state=*/true);
   point.state = TrainingState::from_json(point.checkpoint.trainer_json, path);
   point.options = point.checkpoint.options(path);
+  require_possible_update(point);
   return point;
 }
 

@@ -42,6 +42,7 @@ void describe_products(Self& products, Visitor&& visit) {
   visit("bf16", products.bf16);
 }
 
+constexpr int64_t kMostCount = int64_t{1} << 53;  // training adds to counts, which must not overflow
 constexpr char kAuxiliary[] = "masks", kReturn[] = "went_back";
 
 /// Visits the fields of the auxiliary loss, that of calibrated attention; left out of the file where it was never due.
@@ -87,7 +88,7 @@ void read_field(const nlohmann::json& value, auto& field) {
   value.get_to(field);
 }
 void read_field(const nlohmann::json& value, int64_t& field) {
-  field = natural_number(value);
+  field = natural_number(value, kMostCount);
 }
 /// Reads a number that may be null, as JSON writes those that are not finite.
 void read_field(const nlohmann::json& value, double& field) {
@@ -146,11 +147,17 @@ std::string TrainingState::to_json() const {
 TrainingState TrainingState::from_json(const std::string& text, const std::string& place) {
   TrainingState state;
   try {
-    nlohmann::json json = nlohmann::json::parse(text);
+    nlohmann::json json = parsed_json(text);
     json.at("window").emplace("penalty", 0.0);  // missing in files of early versions
     json.emplace("batches_per_update", uint64_t{0});
-    const auto read = [](const nlohmann::json& from) {
-      return [&from](const char* name, auto& field) { read_field(from.at(name), field); };
+    const auto read = [&place](const nlohmann::json& from) {
+      return [&from, &place](const char* name, auto& field) {
+        try {
+          read_field(from.at(name), field);
+        } catch (const nlohmann::json::type_error& error) {
+          throw CheckpointError(place + ": trainer.json: " + name + ": " + error.what());
+        }
+      };
     };
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));

@@ -242,6 +242,9 @@ TEST_F(CheckpointTest, CountsThatAreNoWholeNumbersAreNamed) {
     replace_listed(path_, "checkpoint.json", info.dump());
     EXPECT_THAT(load_error(), HasSubstr("expected a whole number of 0 or more, found " + wrong.dump()));
   }
+  constexpr size_t kDeep = 200000;
+  replace_listed(path_, "checkpoint.json", R"({"step": )" + std::string(kDeep, '[') + std::string(kDeep, ']') + "}");
+  EXPECT_THAT(load_error(), HasSubstr("nested more than 64 levels deep"));
 }
 
 TEST_F(CheckpointTest, NoFileMayBeALinkAPipeOrADevice) {

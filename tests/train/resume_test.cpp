@@ -470,6 +470,23 @@ TEST_F(InitFrom, ADamagedCheckpointIsAnErrorWhereNoOtherHoldsWhatTrainingNeeds) 
               AllOf(HasSubstr("step_40/model.safetensors is damaged"), HasSubstr("or remove its folder: the run then begins anew")));
 }
 
+TEST_F(InitFrom, UpdatesOfMoreBatchesThanRanksMakeAreRefused) {
+  Options options;
+  options.train.update_freq = 3;
+  TrainingState state = state_;
+  const auto resume_with = [&](int64_t batches) {
+    state.batches_per_update = batches;
+    ++state.step;
+    save(options, state, optimizer_);
+    find_resume_point(run_.path().string());
+  };
+  for (const int64_t batches : {int64_t{0}, int64_t{6}, 3 * int64_t{4096}}) EXPECT_NO_THROW(resume_with(batches)) << batches;
+  for (const int64_t batches : {int64_t{8}, 3 * int64_t{4097}, int64_t{1} << 31})
+    EXPECT_THAT(message_of<CheckpointError>([&] { resume_with(batches); }),
+                AllOf(HasSubstr("/trainer.json: batches_per_update is " + std::to_string(batches)),
+                      HasSubstr("expected train.update_freq of the run, 3, times its number of ranks, 4096 at most")));
+}
+
 TEST(RunLock, SaysThatItsFolderIsGone) {
   const ScratchFolder folder;
   const RunLock lock(folder / "run");

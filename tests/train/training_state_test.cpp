@@ -100,14 +100,15 @@ TEST(TrainingState, FromBeforeThereWerePenaltiesCanBeRead) {
 TEST(TrainingState, DamageIsACheckpointError) {
   EXPECT_THROW(TrainingState::from_json("{\"step\": 1}", "runs/x/last"), CheckpointError);
   EXPECT_THROW(TrainingState::from_json("", "runs/x/last"), CheckpointError);
+  EXPECT_THAT(message_of<CheckpointError>([] { TrainingState::from_json(std::string(1 << 20, '['), "x"); }), HasSubstr("nested more than"));
 }
 
 TEST(TrainingState, RefusesCountsThatAreNoWholeNumbers) {
-  for (const std::string wrong : {"1e308", "-1", "0.5", "true"}) {
+  for (const std::string wrong : {"1e308", "-1", "0.5", "true", "[]", "9223372036854775807"}) {
     std::string json = TrainingState().to_json();
     json.replace(json.find("\"step\": 0"), 9, "\"step\": " + wrong);
     EXPECT_THAT(message_of<CheckpointError>([&] { TrainingState::from_json(json, "run/last"); }),
-                AllOf(HasSubstr("run/last: trainer.json"), HasSubstr("expected a whole number of 0 or more")))
+                AllOf(HasSubstr("run/last: trainer.json: step: "), HasSubstr("expected a whole number of 0 or more")))
         << wrong;
   }
 }
