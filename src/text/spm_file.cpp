@@ -1,5 +1,7 @@
 #include "text/spm_file.h"
 
+#include <sentencepiece_processor.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -169,7 +171,7 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
     if (field.number == kType) type = field.integer;
     if (field.number == kScore && field.value.size() == sizeof score) std::memcpy(&score, field.value.data(), sizeof score);
   });
-  if (text.empty() || text.size() > kLongestPiece || first_invalid_utf8(text))
+  if (text.empty() || text.size() > kLongestPiece || first_invalid_utf8(text) || text.find('\0') != std::string_view::npos)
     refuse_model(name, "it has a piece that is no text of 1 to " + std::to_string(kLongestPiece) + " bytes");
   if (!std::isfinite(score)) refuse_model(name, "it has a piece whose score is no number");
   has_pieces_ = true;
@@ -232,6 +234,19 @@ ShortenedLine SpmFile::shortened(std::string_view line) const {
   const std::vector<Unit> again = units_of(shorter.text);  // a rule may join what became neighbours
   const bool is_same = std::ranges::equal(kept, again, [](const Unit& a, const Unit& b) { return a.length == b.length; });
   return is_same ? shorter : whole;
+}
+
+void load_spm(sentencepiece::SentencePieceProcessor& processor, const std::string& model, const std::string& name) {
+  try {
+    if (const auto status = processor.LoadFromSerializedProto(model); !status.ok()) refuse_model(name, status.ToString());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse_model(name, std::string("SentencePiece says: ") + error.what());
+  }
+  if (processor.GetPieceSize() == 0) refuse_model(name, "it has no pieces");
 }
 
 }  // namespace lacuna

@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
 namespace lacuna {
 
 /// The rules by which a SentencePiece model rewrites text before it is cut into pieces: the longest rule that fits applies, from left to
@@ -49,7 +53,7 @@ struct ShortenedLine {
 class SpmFile {
  public:
   /// Throws DataError for a file that is no model, and for what the library would crash on or hang: see CharacterRules; pieces that are
-  /// empty, no text, or longer than any word; scores that are no numbers.
+  /// empty, no text, with a NUL, at which the library ends them, or longer than any word; scores that are no numbers.
   SpmFile(std::string_view bytes, const std::string& name);
 
   /// Leaves characters out of runs of such that no piece has, where that changes no token: a run is one unknown token, however long, but
@@ -73,5 +77,8 @@ class SpmFile {
   std::vector<std::string> symbols_;  // never rewritten
   bool has_pieces_ = false, spells_bytes_ = false;
 };
+
+/// Loads a model into the library. Throws DataError, naming `name`, for what the library refuses, and for whatever it throws.
+void load_spm(sentencepiece::SentencePieceProcessor& processor, const std::string& model, const std::string& name);
 
 }  // namespace lacuna

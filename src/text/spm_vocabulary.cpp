@@ -4,7 +4,6 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "text/bpe_dropout.h"
@@ -50,17 +49,17 @@ class SpmVocabulary : public Vocabulary {
  public:
   SpmVocabulary(std::string bytes, const std::string& name, Side side) : file_(bytes, name), bytes_(std::move(bytes)) {
     const std::optional<std::string> for_targets = side == Side::kTgt ? model_for_targets(bytes_) : std::nullopt;
-    if (for_targets) file_ = SpmFile(*for_targets, name);
-    const auto status = processor_.LoadFromSerializedProto(for_targets.value_or(bytes_));
-    if (!status.ok() || processor_.GetPieceSize() == 0) throw DataError(name + ": is not a SentencePiece model; expected a .model file");
-    if (const std::optional<PieceList> list = piece_list_of(for_targets.value_or(bytes_), name))
+    const std::string& model = for_targets ? *for_targets : bytes_;
+    if (for_targets) file_ = SpmFile(model, name);
+    load_spm(processor_, model, name);
+    if (const std::optional<PieceList> list = piece_list_of(model, name))
       number_by(*list);
     else
       renumber();
     std::vector<std::vector<int>> segmentations;
     is_unigram_ = processor_.NBestEncode("a", 2, &segmentations).ok();
-    if (!is_unigram_) find_whole_pieces();
-    normalization_ = rule_of(for_targets.value_or(bytes_));
+    if (!is_unigram_) find_whole_pieces(model, name);
+    normalization_ = rule_of(model);
   }
 
   int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
@@ -212,9 +211,9 @@ class SpmVocabulary : public Vocabulary {
 
   /// Finds user-defined symbols, which SentencePiece does not list: in a vocabulary restricted to nothing, only these,
   /// special pieces and single characters stay in use.
-  void find_whole_pieces() {
+  void find_whole_pieces(const std::string& model, const std::string& name) {
     SentencePieceProcessor restricted;
-    restricted.LoadFromSerializedProto(bytes_).IgnoreError();
+    load_spm(restricted, model, name);
     restricted.SetVocabulary({}).IgnoreError();
     for (int id = 0; id < processor_.GetPieceSize(); ++id) is_whole_.push_back(processor_.IsByte(id) || !restricted.IsUnused(id));
     is_whole_[static_cast<size_t>(processor_.unk_id())] = false;  // unknown characters of a text

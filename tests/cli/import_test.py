@@ -2,6 +2,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import zipfile
@@ -199,7 +200,8 @@ train: {{init_from: {model}, reset: [optimizer, lr, data, best], batch_tokens: 4
                 ("vocab.json", json.dumps({**ids, some: 49}), "have one id, 49"), ("vocab.json", json.dumps({**ids, some: -1}), "is none"),
                 ("vocab.json", json.dumps({**ids, "new": len(ids)}), "use the files that belong together"), ("vocab.json", "[" * 100000, "64 levels deep"), ("vocab.json", '{"a": 1', "is not JSON"),
                 ("config.json", '{"a":' * 50000, "64 levels deep"), ("config.json", "[]", "no JSON object"),
-                ("source.spm", b"\x0a\xff\xff\xff\xff\x0f", "is not a SentencePiece model"), ("target.spm", "", "is not a SentencePiece model"),
+                ("source.spm", b"\x0a\xff\xff\xff\xff\x0f", "is not a SentencePiece model"),
+                ("source.spm", re.sub(rb"\x0a\x01[a-z]", b"\x0a\x01\0", read_bytes(MODELS, "marian", "source.spm"), count=1), "is not a SentencePiece model"), ("target.spm", "", "is not a SentencePiece model"),
                 ("model.safetensors", weights[:-10], "is it cut short"), ("model.safetensors", struct.pack("<Q", 2**62) + weights[8:], "header")):
             fresh()
             write(os.path.join("marian", file), text)

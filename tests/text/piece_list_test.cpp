@@ -114,6 +114,22 @@ TEST(PieceList, MayHaveAModelForTargets) {
   EXPECT_EQ(vocabularies.tgt->serialized(), vocabularies.src->serialized());
 }
 
+TEST(PieceList, TheModelForTargetsDropsMergesOfItsOwn) {
+  const auto bpe = [](int64_t size, const std::string& symbol) {
+    const ScratchFolder folder;
+    DataOptions training;
+    training.spm_type = SubwordType::kBpe;
+    training.vocab_size = size;
+    training.spm_symbols = {symbol};
+    return train_sentencepiece({folder.write("text", sample_text())}, training);
+  };
+  const std::string of_targets = bpe(90, "<tag>");
+  const VocabularyPtr expected = sentencepiece_from_bytes(of_targets, "model"),
+                      found = for_both_sides(sentencepiece_from_bytes(with_model_for_targets(bpe(60, "<t>"), of_targets), "model")).tgt;
+  for (uint64_t key = 0; key < 20; ++key)
+    EXPECT_EQ(found->sample("haus <tag> baum", 0.5, 2, key), expected->sample("haus <tag> baum", 0.5, 2, key)) << key;
+}
+
 TEST(PieceList, ThatIsDamagedIsRefused) {
   const auto said = [](const PieceList& list) -> std::string {
     try {

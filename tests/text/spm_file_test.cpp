@@ -156,7 +156,7 @@ std::string piece(const std::string& text, float score = -1) {
 
 TEST(SpmFile, OfPiecesThatAreNoWordsIsRefused) {
   EXPECT_NO_THROW(SpmFile(piece("a") + piece(std::string(1000, 'a')), "model"));
-  for (const std::string& wrong : {piece(""), piece(std::string(1001, 'a')), piece("\xff"), field(1, "")})
+  for (const std::string& wrong : {piece(""), piece(std::string(1001, 'a')), piece("\xff"), piece(std::string("a\0b", 3)), field(1, "")})
     EXPECT_THAT(message_of<DataError>([&] { SpmFile(piece("a") + wrong, "model"); }), HasSubstr("a piece that is no text"));
   for (const float score : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()})
     EXPECT_THAT(message_of<DataError>([&] { SpmFile(piece("a", score), "model"); }), HasSubstr("score is no number"));
@@ -177,6 +177,16 @@ std::string model_of(SubwordType type, const std::vector<std::string>& symbols =
   options.spm_symbols = symbols;
   options.spm_byte_fallback = byte_fallback;
   return train_sentencepiece({folder.write("text", sample_text())}, options);
+}
+
+TEST(SpmFile, WhatTheLibraryThrowsIsADataError) {
+  std::string model = model_of(SubwordType::kUnigram);
+  const size_t at = model.find("\x0a\x01h");
+  ASSERT_NE(at, std::string::npos);
+  model[at + 2] = '\0';
+  sentencepiece::SentencePieceProcessor processor;
+  EXPECT_THAT(message_of<DataError>([&] { load_spm(processor, model, "a/b.model"); }),
+              HasSubstr("a/b.model: is not a SentencePiece model"));
 }
 
 /// A line of words, characters that no piece has, marks that combine with what is before, spaces, and characters that vanish, in runs.
