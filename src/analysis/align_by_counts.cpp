@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <future>
 
@@ -73,6 +75,10 @@ AlignedText align_by_counts(const AlignRequest& asked) {
   for (const std::string& file : {asked.src, asked.tgt}) require_readable_file(file, "text to align");
   Output output(asked.output, asked.texts_to_read());
   const WordText text = read_words(asked);
+  if (text.pairs.src.empty() || text.pairs.tgt.empty())
+    throw DataError(
+        fmt::format("{} and {}: no pair to learn alignments from: {}", asked.src, asked.tgt,
+                    why_none_is_left(text.bad, text.pairs.size(), fmt::format("empty on a side, or longer than {} words", kMostWords))));
   warn_of_few_pairs(text.pairs.size() - text.bad);
   const int64_t threads = std::max<int64_t>(1, thread_count() / 2);
   auto other = std::async(std::launch::async, [&] { return links_of_all(text.turned, text.tgt.size(), text.src.size(), threads); });

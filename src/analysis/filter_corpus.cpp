@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/progress_bar.h"
 #include "base/spelling.h"
+#include "config/on_bad_line.h"
 
 namespace lacuna {
 namespace {
@@ -158,12 +159,13 @@ std::vector<PairScore> FilterScorer::scores_of(const std::vector<SentencePair>& 
   return score_pairs(*loaded_.model, pairs, corpus_.batch_tokens, contrast_ ? &*contrast_ : nullptr);
 }
 
-void write_filtered(const FilterCorpus& corpus, const FilterFlags& flags, const std::string& by, const std::vector<PairScore>& scores) {
+void write_filtered(const FilterCorpus& corpus, const FilterFlags& flags, const std::string& by, const std::vector<PairScore>& scores,
+                    int64_t bad_pairs) {
   const FilterBy ranking = kRankings.at(by);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0)
-    throw DataError(corpus.src + " and " + corpus.tgt +
-                    ": no pair can be scored; expected one without an empty side, and no longer than the model's positions");
+    throw DataError(corpus.src + " and " + corpus.tgt + ": no pair to rank: " +
+                    why_none_is_left(bad_pairs, std::ssize(scores), "empty on a side, or longer than what the model can look at"));
   const std::vector<size_t> order = ranked(scores, ranking);
   const std::vector<bool> is_kept = choose(scores, order, flags.keep);
   Examples examples(order, scored);
@@ -189,7 +191,7 @@ std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const Filte
     bad_pairs += count_passed_over(pairs);
     bar.add(std::ssize(pairs));
   }
-  write_filtered(corpus, flags, scorer.by(), scores);
+  write_filtered(corpus, flags, scorer.by(), scores, bad_pairs);
   return {std::ssize(scores), bad_pairs};
 }
 

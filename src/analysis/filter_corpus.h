@@ -48,8 +48,10 @@ class FilterScorer {
 };
 
 /// Writes kept.src, kept.tgt, dropped.src, dropped.tgt (in the order of the corpus), scores.tsv and report.txt. A bad pair that is passed
-/// over is dropped, as two empty lines. `scores` are those of all pairs, ranked by the measure `by`. Throws DataError if none is scored.
-void write_filtered(const FilterCorpus& corpus, const FilterFlags& flags, const std::string& by, const std::vector<PairScore>& scores);
+/// over is dropped, as two empty lines. `scores` are those of all pairs, ranked by the measure `by`. Throws DataError if none is scored,
+/// which says how many are bad.
+void write_filtered(const FilterCorpus& corpus, const FilterFlags& flags, const std::string& by, const std::vector<PairScore>& scores,
+                    int64_t bad_pairs);
 
 /// Scores every pair, and writes as write_filtered() does. Returns the numbers of all pairs and of bad ones that were passed over.
 std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags);

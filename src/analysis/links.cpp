@@ -121,8 +121,7 @@ LinkReader::LinkReader(const std::string& path, int base) : reader_((require_rea
 
 bool LinkReader::next(GoldLinks& links) {
   std::string line;
-  if (!reader_.next(line)) return false;
-  reader_.require_clean(line);
+  if (!reader_.next_clean(line)) return false;
   links = parse_links(line, place());
   for (Links* const list : {&links.sure, &links.possible})
     for (auto& [src, tgt] : *list) {

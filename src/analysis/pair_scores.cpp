@@ -87,10 +87,12 @@ NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair
   std::vector<SentencePair> shuffled;
   for (const SentencePair& pair : pairs)
     if (!pair.is_left_out()) shuffled.push_back(pair);
-  if (shuffled.size() < 2)
-    throw DataError(
-        std::to_string(shuffled.size()) + " of " + std::to_string(pairs.size()) +
-        " pairs can be scored; expected 2 or more, as a null contrast takes the targets of others. Rank by null_rate or log_prob");
+  if (shuffled.size() < 2) {
+    const auto bad = std::ranges::count_if(pairs, [](const SentencePair& pair) { return !pair.error.empty(); });
+    const std::string and_bad = bad > 0 ? ", and " + std::to_string(bad) + " could not be taken" : "";
+    throw DataError(std::to_string(shuffled.size()) + " of " + std::to_string(pairs.size()) + " pairs can be scored" + and_bad +
+                    "; expected 2 or more, as a null contrast takes the targets of others. Rank by null_rate or log_prob");
+  }
   const std::vector<std::vector<float>> given = null_rates_of(model, shuffled, batch_tokens);
   const std::vector<TokenId> first = shuffled.front().tgt;
   for (size_t i = 0; i + 1 < shuffled.size(); ++i) shuffled[i].tgt = shuffled[i + 1].tgt;

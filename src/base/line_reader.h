@@ -75,6 +75,12 @@ class LineReader {
   /// Reads the next line; false at the end. Throws LineError for a line of more than 1 MiB, whose beginning `line` then holds, and as
   /// InputStream::read does.
   bool next(std::string& line);
+  /// Does the same, and throws LineError with the byte's position for a line that is not UTF-8 or contains a NUL.
+  bool next_clean(std::string& line) {
+    if (!next(line)) return false;
+    require_clean(line);
+    return true;
+  }
   /// True if `next` would block, even if a part of the line has arrived: the moment to output the results so far. Reads that part, and
   /// throws as `next` does.
   bool would_wait();

@@ -108,7 +108,7 @@ void score_in_parts(const std::vector<LoadedModel>& models, const ScoreFlags& fl
     return;
   }
   const JobTotals totals = work_on(job, *filtering_parts(*scorer));
-  filter_from_parts(job, corpus, flags.filter, *scorer);
+  filter_from_parts(job, corpus, flags.filter, *scorer, totals.bad_lines);
   flags::require_none_passed_over(totals.bad_lines, totals.lines);
 }
 

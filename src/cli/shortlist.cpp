@@ -118,6 +118,13 @@ class Gatherer {
     if (reader_) add_links(pair);
   }
 
+  /// Throws DataError if there is nothing to make a shortlist of.
+  void require_pairs() const {
+    if (!pairs_.src.empty() && !pairs_.tgt.empty()) return;
+    throw DataError(flags_.src + " and " + flags_.tgt +
+                    ": no pair to make a shortlist of: " + why_none_is_left(bad_pairs_, pairs_.size(), "empty on a side"));
+  }
+
   Shortlist shortlist(bool is_whole_corpus) {
     if (GoldLinks more; reader_ && is_whole_corpus && reader_->next(more))
       throw DataError(reader_->place() + ": is there, but " + flags_.src + " has no such line; expected one line of links for each pair");
@@ -213,7 +220,7 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   const auto room = [&] { return static_cast<size_t>(flags.max_pairs > 0 ? flags.max_pairs - gatherer.num_pairs() : INT64_MAX); };
   for (std::vector<Pair> pairs; !(pairs = next_pairs(reader, vocabularies, flags.bad_lines, std::min(kPairsAtATime, room()))).empty();)
     for (const Pair& pair : pairs) gatherer.add(pair);
-  if (gatherer.num_pairs() == gatherer.bad_pairs()) throw DataError(flags.src + " and " + flags.tgt + " hold no pairs of sentences");
+  gatherer.require_pairs();
   const Shortlist shortlist = gatherer.shortlist(room() > 0);
   if (!output.write(shortlist.to_text())) return kBrokenPipe;
   output.finish();

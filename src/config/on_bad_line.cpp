@@ -1,6 +1,9 @@
 #include "config/on_bad_line.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "base/log.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 
@@ -12,14 +15,19 @@ void pass_over(const LineError& error, OnBadLine bad_lines, const std::string& r
 bool next_good_line(LineReader& reader, std::string& line, OnBadLine bad_lines, int64_t& passed_over, const std::string& remedy) {
   for (;;) {
     try {
-      if (!reader.next(line)) return false;
-      reader.require_clean(line);
-      return true;
+      return reader.next_clean(line);
     } catch (const LineError& error) {
       pass_over(error, bad_lines, remedy);
       ++passed_over;
     }
   }
+}
+
+std::string why_none_is_left(int64_t bad_lines, int64_t lines, const std::string& unfit) {
+  if (lines == 0) return "there is no line";
+  if (bad_lines == lines) return "none of " + counted(lines, "line") + " could be taken";
+  if (bad_lines == 0) return "all are " + unfit;
+  return fmt::format("{} of {} could not be taken, and all others are {}", bad_lines, counted(lines, "line"), unfit);
 }
 
 }  // namespace lacuna

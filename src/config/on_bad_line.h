@@ -17,4 +17,8 @@ void pass_over(const LineError& error, OnBadLine bad_lines, const std::string& r
 bool next_good_line(LineReader& reader, std::string& line, OnBadLine bad_lines, int64_t& passed_over,
                     const std::string& remedy = kHowToSkip);
 
+/// Says why none of a text's lines is left: "none of 2 lines could be taken"; of those that could be, what all are, as `unfit` has it:
+/// "all are blank", "1 of 2 lines could not be taken, and all others are blank".
+std::string why_none_is_left(int64_t bad_lines, int64_t lines, const std::string& unfit);
+
 }  // namespace lacuna

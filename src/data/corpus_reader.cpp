@@ -41,12 +41,11 @@ int64_t columns_of(std::string_view row) {
 /// Reads a line, whatever is wrong with it: the first such error is kept. Returns false at the end.
 bool read_line(LineReader& reader, std::string& line, std::optional<LineError>& error) {
   try {
-    if (!reader.next(line)) return false;
-    reader.require_clean(line);
+    return reader.next_clean(line);
   } catch (const LineError& wrong) {
     if (!error) error.emplace(wrong);
+    return true;
   }
-  return true;
 }
 
 int64_t count_rest(LineReader& reader) {

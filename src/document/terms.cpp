@@ -110,8 +110,7 @@ std::vector<TextPart> Terms::cut(std::vector<TextPart> parts) const {
 Terms read_terms(const std::string& file) {
   Terms terms;
   LineReader reader(file);
-  for (std::string line; reader.next(line);) {
-    reader.require_clean(line);
+  for (std::string line; reader.next_clean(line);) {
     if (line.empty() || line.starts_with('#')) continue;
     const auto tabs = std::ranges::count(line, '\t');
     if (tabs != 1)

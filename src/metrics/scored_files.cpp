@@ -37,14 +37,13 @@ ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector
 /// Reads a line; one that is passed over is empty. Returns false at the end.
 bool ScoredFiles::next_line(LineReader& reader, std::string& line) {
   try {
-    if (!reader.next(line)) return false;
-    reader.require_clean(line);
+    return reader.next_clean(line);
   } catch (const LineError& error) {
     pass_over(error, on_bad_line_, "");
     bad_lines_.insert(reader.line_number());
     line.clear();
+    return true;
   }
-  return true;
 }
 
 /// Puts copies without the bad lines in the place of files.

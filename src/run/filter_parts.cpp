@@ -61,7 +61,8 @@ std::vector<PairScore> filter_scores_of(const JobFolder& job) {
   return scores;
 }
 
-void filter_from_parts(const JobFolder& job, const FilterCorpus& corpus, const FilterFlags& flags, const FilterScorer& scorer) {
+void filter_from_parts(const JobFolder& job, const FilterCorpus& corpus, const FilterFlags& flags, const FilterScorer& scorer,
+                       int64_t bad_pairs) {
   constexpr std::chrono::hours kPatience(24);  // behind which it ranks as well, and writes the same bytes
   constexpr uint64_t kMostBytes = 1 << 16;
   FileLock lock(job.path() / "filter.lock");
@@ -73,7 +74,7 @@ void filter_from_parts(const JobFolder& job, const FilterCorpus& corpus, const F
   if (fs::exists(folder / "report.txt", error) && fs::exists(done, error) &&
       FileReader::in_untrusted_folder(done).whole(kMostBytes) == text)
     return;
-  write_filtered(corpus, flags, scorer.by(), filter_scores_of(job));
+  write_filtered(corpus, flags, scorer.by(), filter_scores_of(job), bad_pairs);
   write_file_atomically(done, text);
 }
 

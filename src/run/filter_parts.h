@@ -17,8 +17,9 @@ std::string filter_lines(const std::vector<PairScore>& scores);
 /// Reads the scores of all parts. Throws DataError, with part and line, for one that is none.
 std::vector<PairScore> filter_scores_of(const JobFolder& job);
 
-/// Ranks the pairs of a job whose parts are all there, and writes what --filter writes; does nothing if it has been written. Waits for
-/// another process that is at it.
-void filter_from_parts(const JobFolder& job, const FilterCorpus& corpus, const FilterFlags& flags, const FilterScorer& scorer);
+/// Ranks the pairs of a job whose parts are all there, `bad_pairs` of which were passed over, and writes what --filter writes; does nothing
+/// if it has been written. Waits for another process that is at it.
+void filter_from_parts(const JobFolder& job, const FilterCorpus& corpus, const FilterFlags& flags, const FilterScorer& scorer,
+                       int64_t bad_pairs);
 
 }  // namespace lacuna

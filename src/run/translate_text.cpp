@@ -30,8 +30,7 @@ struct Window {
 /// Reads the next line. One that is passed over has its error and no text. Returns false at the end.
 bool read_line(LineReader& reader, const TextTranslation& how, std::string& text, InputLine& line) {
   try {
-    if (!reader.next(text)) return false;
-    reader.require_clean(text);
+    if (!reader.next_clean(text)) return false;
     parse_input_line(text, reader.place(), how.format, line);
     if (!line.fields.contains("prefix")) line.input.prefix = how.prefix;
   } catch (const LineError& error) {

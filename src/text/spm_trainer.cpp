@@ -119,17 +119,12 @@ std::string train_on(const std::vector<SampledLine>& lines, const std::string& r
   return bytes;
 }
 
-/// Says why no line can be trained on.
-std::string why_none_is_left(const TrainedSpm& counts) {
-  if (counts.lines > 0 && counts.bad_lines == counts.lines) return "none of " + counted(counts.lines, "line") + " could be taken";
-  const std::string what = "empty or blank, or longer than " + std::to_string(kLongestLine) + " bytes";
-  if (counts.bad_lines == 0) return "all are " + what;
-  return fmt::format("{} of {} could not be taken, and all others are {}", counts.bad_lines, counted(counts.lines, "line"), what);
-}
-
 std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed, TrainedSpm& counts) {
   std::vector<SampledLine> lines = sampled_lines(texts, options.spm_sample_lines, seed, counts);
-  if (lines.empty()) throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: " + why_none_is_left(counts));
+  if (lines.empty())
+    throw DataError(fmt::format(
+        "{}: no line to train a SentencePiece model on: {}", names_of(texts),
+        why_none_is_left(counts.bad_lines, counts.lines, fmt::format("empty or blank, or longer than {} bytes", kLongestLine))));
   const auto is_target = [](const auto& text) { return text.is_target; };
   const bool has_targets = std::ranges::any_of(texts, is_target), has_sources = !std::ranges::all_of(texts, is_target);
   if (!has_targets || !has_sources || options.src_normalization == options.tgt_normalization)

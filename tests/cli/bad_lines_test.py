@@ -252,6 +252,18 @@ class Others(Verbs):
                           self.refuses("vocab", "-i", write("bad", text), "-o", path("no.model"), "--on-error", "skip"))
 
 
+    def test_nothing_is_made_of_bad_pairs(self):
+        verbs = (("align", "no pair to learn alignments from"), ("shortlist", "-m", AVERAGED, "-o", path("no.list"), "no pair to make a shortlist of"),
+                 ("analyze", "-m", AVERAGED, "-o", path("no.analysis"), "nothing to analyse"),
+                 ("score", "-m", AVERAGED, "--filter", path("no.filter"), "--by", "log_prob", "no pair to rank"))
+        for text, why in ((b"\xff\n\xff\n", "none of 2 lines could be taken"), (b"\xff\n\n", "1 of 2 lines could not be taken, and all others are empty on a side")):
+            pair = ("--src", write("bad.src", text), "--tgt", write("bad.tgt", "1\n2\n"), "--on-error", "skip")
+            for *words, what in verbs:
+                said = self.refuses(*words, *pair)
+                self.assertIn(f"{what}: {why}", said)
+                self.assertRegex(said, r"warning \S*bad.src:1: byte 1 is not UTF-8.* \(passed over\)")
+
+
 class Signals(Verbs):
     def start_translating(self, *flags, **settings):
         return subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

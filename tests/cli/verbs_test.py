@@ -289,7 +289,7 @@ class Shortlist(Verbs):
 
     def test_refuses_texts_without_a_line(self):
         message = self.refuses("shortlist", "-m", RUN, "--src", "/dev/null", "--tgt", "/dev/null", "-o", path("x"))
-        self.assertIn("/dev/null and /dev/null hold no pairs of sentences", message)
+        self.assertIn("/dev/null and /dev/null: no pair to make a shortlist of: there is no line", message)
         self.assertFalse(os.path.exists(path("x")))
 
     def best(self, src, tgt, *flags):
