@@ -6,10 +6,10 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "attention/gpu/run.h"
 #include "attention/rows/row_numbers.h"
 #include "base/random.h"
 #include "config/yaml.h"
+#include "emulation.h"
 
 namespace lacuna::contract {
 
@@ -57,16 +57,11 @@ namespace {
 
 at::Device current_device = at::kCPU;
 
-/// Shared memory of a block on the smallest GPU that Lacuna is compiled for.
-int emulated_shared_bytes() {
-  return 163 * 1024;
-}
-
 }  // namespace
 
 void use(Engine engine) {
-  static const cuda::Engine with_short_rows = {cuda::all_emulated_kernels(), emulated_shared_bytes},
-                            tiles = {cuda::all_emulated_kernels(), emulated_shared_bytes, /*takes_short_rows=*/false};
+  static const cuda::Engine with_short_rows = {cuda::all_emulated_kernels(), shared_bytes},
+                            tiles = {cuda::all_emulated_kernels(), shared_bytes, /*takes_short_rows=*/false};
   const cuda::Engine* const emulated = engine == Engine::kEmulated ? &tiles : &with_short_rows;
   cuda::emulate(is_emulated(engine) ? emulated : nullptr);
   current_device = engine == Engine::kGpu ? at::kCUDA : at::kCPU;

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "attention/gpu/block_schedule.h"
-#include "attention/gpu/run.h"
 #include "attention_calls.h"
+#include "emulation.h"
 
 // What the contract of attention() does not ask of the GPU's kernels: bf16, rows that fill shared memory, threads that wait for each other.
 namespace lacuna::contract {
@@ -14,27 +14,10 @@ constexpr double kBf16 = 2e-2;
 // Sums in another order, in float.
 constexpr double kFloat = 2e-5;
 
-template <int kKilobytes>
-int shared_bytes() {
-  return kKilobytes * 1024;
+/// The kernels of tiles, for short sentences too.
+cuda::Engine tiles(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes, int64_t row_memory = cuda::kRowMemory) {
+  return {kernels, bytes, /*takes_short_rows=*/false, nullptr, row_memory};
 }
-
-/// Calls of floats go through these kernels, on the CPU, while it lives.
-class Emulation {
- public:
-  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>, bool takes_short_rows = false,
-                     int64_t row_memory = cuda::kRowMemory)
-      : engine_{kernels, bytes, takes_short_rows, nullptr, row_memory} {
-    use(Engine::kAvx2);  // the tensors lie on the CPU
-    cuda::emulate(&engine_);
-  }
-  ~Emulation() { cuda::emulate(nullptr); }
-  Emulation(const Emulation&) = delete;
-  Emulation& operator=(const Emulation&) = delete;
-
- private:
-  cuda::Engine engine_;
-};
 
 struct Sample {
   Sample(const Variant& variant, const std::string& pattern, const std::vector<int32_t>& lengths, int64_t d_head, bool is_causal = true)
@@ -174,7 +157,7 @@ TEST_P(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {5, 120}, 8);
       const Outcome expected = sample.outcome(at::kDouble);
-      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<66>);
+      const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<66>));
       expect_near(sample.outcome(at::kFloat), expected, kFloat);
     }
   }
@@ -185,7 +168,7 @@ TEST(AttentionKernels, EqualTheReferenceWhereSeveralBlocksShareASentence) {
     SCOPED_TRACE(pattern);
     const Sample sample(variant("softmax", ""), pattern, {7, 600}, 4);
     const Outcome expected = sample.outcome(at::kDouble);
-    const Emulation emulation(cuda::all_emulated_kernels());
+    const Emulation emulation(tiles(cuda::all_emulated_kernels()));
     expect_near(sample.outcome(at::kFloat), expected, kFloat);
   }
 }
@@ -196,7 +179,7 @@ TEST_P(AttentionKernels, EqualTheReferenceWhereNoRowFitsIntoSharedMemory) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {5, 120, 33}, 8);
       const Outcome expected = sample.outcome(at::kDouble);
-      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<16>);
+      const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<16>));
       expect_near(sample.outcome(at::kFloat), expected, kFloat);
     }
   }
@@ -206,10 +189,10 @@ TEST(AttentionKernels, ChangeNoBitWhereTheDevicesMemoryHoldsFewRowsAtOnce) {
   const Sample sample(variant("entmax15", ""), "full", {120, 40}, 8);
   Outcome expected;
   {
-    const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<16>);
+    const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<16>));
     expected = sample.outcome(at::kFloat);
   }
-  const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<16>, /*takes_short_rows=*/false, /*row_memory=*/1);
+  const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<16>, /*row_memory=*/1));
   expect_same_bits(sample.outcome(at::kFloat), expected);
 }
 
@@ -274,7 +257,7 @@ TEST(AttentionKernels, GiveAQueryTheSameBitsWhereverItsTileBegins) {
   const auto type = type_of(variant("softmax", ""), "{type: local, window: 40}", 2);
   AttentionCall all = call_on(130, *type);
   all.rows_alike = true;
-  const Emulation emulation(cuda::all_threaded_kernels());  // two warps, which share the keys
+  const Emulation emulation(tiles(cuda::all_threaded_kernels()));  // two warps, which share the keys
   const Tensor together = attention(all, {});
   for (const int32_t i : {50, 111, 129}) {
     AttentionCall one = all;
@@ -291,7 +274,7 @@ TEST_P(AttentionKernels, WaitForEachOtherWhereTheyMust) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {1, 19, 90}, 72);  // more than two tiles of keys and 64 columns: buffers are used again
       const Outcome expected = sample.outcome(at::kDouble);
-      const Emulation emulation(cuda::all_threaded_kernels());  // two warps of four threads
+      const Emulation emulation(tiles(cuda::all_threaded_kernels()));  // two warps of four threads
       for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
         SCOPED_TRACE(dtype == at::kFloat ? "float" : "bf16");
         const Outcome found = sample.outcome(dtype);

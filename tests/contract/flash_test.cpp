@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/gpu/run.h"
 #include "attention_calls.h"
+#include "emulation.h"
 
 // Softmax by flash attention: which calls and sentences go that way, and that what goes in and comes out is in its place. LibTorch's
 // kernels need a GPU; here plain operations stand for them, by their definition.
@@ -63,20 +63,11 @@ std::array<Tensor, 3> backward(const cuda::FlashInputs& in, const cuda::FlashRes
 
 const cuda::FlashKernels plain_flash = {forward, backward};
 
-int shared_bytes() {
-  return 163 * 1024;
-}
-
 class Flash : public testing::Test {
  protected:
-  void SetUp() override {
-    use(Engine::kAvx2);  // the tensors lie on the CPU
-    cuda::emulate(&engine_);
-    calls_of_flash = 0;
-  }
-  void TearDown() override { cuda::emulate(nullptr); }
+  void SetUp() override { calls_of_flash = 0; }
 
-  const cuda::Engine engine_ = {cuda::all_emulated_kernels(), shared_bytes, /*takes_short_rows=*/true, &plain_flash};
+  const Emulation emulation_{{cuda::all_emulated_kernels(), shared_bytes, /*takes_short_rows=*/true, &plain_flash}};
 };
 
 /// Rows that bf16 can hold.

@@ -3,9 +3,9 @@
 
 #include "attention/gpu/block_schedule.h"
 #include "attention/gpu/factors.h"
-#include "attention/gpu/run.h"
 #include "attention/gpu/short_rows_memory.h"
 #include "attention_calls.h"
+#include "emulation.h"
 
 // What the contract of attention() does not ask of the GPU's kernels for short rows: the 32 lanes of a warp, tensor cores, and which
 // sentences they take. In the contract, one lane holds everything.
@@ -14,25 +14,6 @@ namespace {
 
 using Warp = cuda::EmulatedBlock<32, 1>;
 using Layout = cuda::LaneLayout<Warp>;
-
-int shared_bytes() {
-  return 163 * 1024;
-}
-
-/// Calls go through these kernels, on the CPU, while it lives.
-class Emulation {
- public:
-  explicit Emulation(std::span<const cuda::TypeKernels> kernels) : engine_{kernels, shared_bytes} {
-    use(Engine::kAvx2);  // the tensors lie on the CPU
-    cuda::emulate(&engine_);
-  }
-  ~Emulation() { cuda::emulate(nullptr); }
-  Emulation(const Emulation&) = delete;
-  Emulation& operator=(const Emulation&) = delete;
-
- private:
-  cuda::Engine engine_;
-};
 
 // --- who holds what ---
 
@@ -162,7 +143,7 @@ TEST_P(ShortRows, EqualTheReferenceOnWarpsOf32Lanes) {
     for (const Case& one : cases) {
       SCOPED_TRACE(variant.name() + ", " + std::to_string(one.d_head) + " columns");
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
-      const Emulation emulation(cuda::all_threaded_kernels());
+      const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
       expect_near(found, expected, kBf16);
       expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
@@ -173,7 +154,7 @@ TEST_P(ShortRows, EqualTheReferenceOnWarpsOf32Lanes) {
 // A row's bits do not depend on how wide the kernel is: neither on what else is in the batch.
 TEST_P(ShortRows, HaveTheSameBitsAloneAndBesideSentencesOfEveryWidth) {
   const Inputs together({30, 60, 100, 200}, {30, 60, 100, 200}, 1, 8);
-  const Emulation emulation(cuda::all_emulated_kernels());
+  const Emulation emulation({cuda::all_emulated_kernels(), shared_bytes});
   for (const Variant& variant : variants()) {
     SCOPED_TRACE(variant.name());
     const auto type = type_of(variant);
