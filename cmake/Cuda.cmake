@@ -12,8 +12,9 @@ if(LACUNA_NVCC)
     set(nvcc_is_fit TRUE)
   endif()
 endif()
+# All code comes from compute_80's, so that nvcc reads a kernel once: none uses what sm_90a alone has.
 set(LACUNA_NVCC_FLAGS -std=c++20 -O3 -DNDEBUG --expt-relaxed-constexpr --Werror all-warnings -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}/src
-    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_80,code=compute_80 -gencode=arch=compute_90a,code=sm_90a)
+    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_80,code=compute_80 -gencode=arch=compute_80,code=sm_90a)
 
 # cuda_obstacle(RESULT): what LACUNA_CUDA needs and has not, empty if it has all. The slim set of LibTorch holds libtorch_cuda.so too, without
 # the libraries that this one needs, and programs are linked all the same (--allow-shlib-undefined): only ldd tells.

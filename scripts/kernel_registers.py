@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes what the attention kernels need of a GPU, as ptxas says, into src/attention/gpu/registers.md.
 
-    scripts/kernel_registers.py           from the objects that `scripts/build.sh cpu lacuna_cuda_kernels` has compiled; names
-                                          the kernels for short rows that spill registers
-    scripts/kernel_registers.py --check   writes nothing; exit status 1 where the table of this nvcc differs; 77 where nvcc has
-                                          not compiled them all, or there is no table
+    scripts/kernel_registers.py           from the objects that `scripts/build.sh cpu lacuna_cuda_kernels` has compiled; exit
+                                          status 1 where a kernel needs memory on a stack, for registers that are spilled or for
+                                          arrays that an unknown index reads
+    scripts/kernel_registers.py --check   the same, and where the table of this nvcc differs, but writes nothing; 77 where nvcc
+                                          has not compiled them all, or there is no table
 
 --build FOLDER reads another build than build/cpu.
 """
@@ -19,17 +20,30 @@ TABLE = ROOT / "src/attention/gpu/registers.md"
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(sm_\w+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
-SHORT = re.compile(r"short_kernel<.*::types::(\w+)::RowMap, .*, (?:\(int\))?(\d+), (?:\(bool\))?(\w+)>")
-TILES = re.compile(r"(forward|backward)_kernel<.*::types::(\w+)::RowMap, (?:lacuna::cuda::)?(\w+)>")
+SHORT = re.compile(r"\bshort_kernel<.*::types::(\w+)::RowMap, .*, (?:\(int\))?(\d+), (?:\(bool\))?(\w+)>")
+TILES = re.compile(r"\b(forward|backward)_kernel<.*::types::(\w+)::RowMap, (?:lacuna::cuda::)?(\w+)>")
 ARCHITECTURES = {"sm_80": 164 << 10, "sm_90a": 228 << 10}  # shared memory of a multiprocessor
 RESERVED = 1 << 10  # of it, by each block
 REGISTERS, WARPS, BLOCKS, LANES = 65536, 64, 32, 32  # of a multiprocessor
 D_HEAD, TILE, MOST_WARPS = 64, 16, 8
+TILE_KEYS, TILE_WARPS, SEGMENTS = 256, 4, 20 * TILE  # bytes of RowSegments
 HEADER = """# Registers of the attention kernels
 
-`scripts/kernel_registers.py` writes this page from what ptxas says ({release}); a test compares it where that nvcc is. The bytes on
-the stack of a kernel and those that it spills are 0 unless a cell says more. Shared memory and warps of a multiprocessor are those of rows
-as long as the kernel takes, queries and keys, with heads of 64 columns in bf16, by the sizes that NVIDIA gives.
+`scripts/kernel_registers.py` writes this page from what ptxas says ({release}); a test compares it where that nvcc is. No kernel has
+anything on a stack: the script and the test fail where registers are spilled. Shared memory is that of heads of 64 columns, and of warps a
+multiprocessor holds as many as its registers and shared memory have room for, by the sizes that NVIDIA gives.
+
+"""
+SHORT_HEADER = """## Short rows, in registers
+
+In bf16, with as many queries and keys as the kernel takes.
+
+"""
+TILES_HEADER = f"""
+## Tiles
+
+With rows of {TILE_KEYS} keys side by side, and no positions. Shorter rows leave room for few warps more: most of the shared memory is for the
+factors of products.
 
 """
 
@@ -65,16 +79,24 @@ def shared_bytes(width, is_backward):
     return 2 * (rows * stride + (2 * width * score_stride if is_backward else 0))
 
 
+def tile_bytes(numbers, is_backward):
+    """SharedMemory of tiles of rows with TILE_KEYS keys."""
+    size = 2 if numbers == "bf16" else 4
+    kinds, padding, scores = 2 if is_backward else 1, 16 // size, TILE_KEYS + 8
+    factors = 2 * TILE * (TILE + padding + D_HEAD + padding) * size
+    return kinds * TILE * ((D_HEAD + padding) * size + scores * 4) + SEGMENTS + TILE_WARPS * (factors + scores * 4)
+
+
 def warps_at_once(architecture, registers, warps, shared):
     of_warp = -(-registers * LANES // 256) * 256
     blocks = min(BLOCKS, WARPS // warps, REGISTERS // (of_warp * warps), ARCHITECTURES[architecture] // (shared + RESERVED))
     return blocks * warps
 
 
-def cell(used):
-    registers, stack, spilled = used
-    more = [f"{bytes_} {what}" for bytes_, what in ((stack, "on the stack"), (spilled, "spilled")) if bytes_]
-    return f"{registers} ({', '.join(more)})" if more else str(registers)
+def cells(of, warps, shared):
+    """Of one kernel: registers, shared memory, warps of a multiprocessor."""
+    return ([str(of[a][0]) for a in ARCHITECTURES] + [f"{shared:,}"]
+            + [str(warps_at_once(a, of[a][0], warps, shared)) for a in ARCHITECTURES])
 
 
 def table(header, rows):
@@ -90,17 +112,13 @@ def page(found, release):
             short.setdefault((match[1], is_backward, int(match[2])), {})[architecture] = used
         elif match := TILES.search(kernel):
             tiles.setdefault((match[2], match[1], "bf16" if match[3] == "Bf16" else "fp32"), {})[architecture] = used
-    rows = []
-    for (name, is_backward, width), of in sorted(short.items()):
-        warps, shared = min(MOST_WARPS, width // TILE), shared_bytes(width, is_backward)
-        rows.append([name, "backward" if is_backward else "forward", str(width)]
-                    + [cell(of[a]) for a in ARCHITECTURES] + [f"{shared:,}"]
-                    + [str(warps_at_once(a, of[a][0], warps, shared)) for a in ARCHITECTURES])
-    text = HEADER.format(release=release) + "## Short rows, in registers\n\n"
-    text += table(["type", "pass", "keys", *(f"registers, {a}" for a in ARCHITECTURES), "shared bytes", *(f"warps, {a}" for a in ARCHITECTURES)],
-                  rows)
-    rows = [[*names, *(cell(of[a]) for a in ARCHITECTURES)] for names, of in sorted(tiles.items())]
-    return text + "\n## Tiles\n\n" + table(["type", "pass", "numbers", *(f"registers, {a}" for a in ARCHITECTURES)], rows)
+    more = [*(f"registers, {a}" for a in ARCHITECTURES), "shared bytes", *(f"warps, {a}" for a in ARCHITECTURES)]
+    rows = [[name, "backward" if is_backward else "forward", str(width),
+             *cells(of, min(MOST_WARPS, width // TILE), shared_bytes(width, is_backward))]
+            for (name, is_backward, width), of in sorted(short.items())]
+    text = HEADER.format(release=release) + SHORT_HEADER + table(["type", "pass", "keys", *more], rows)
+    rows = [[*names, *cells(of, TILE_WARPS, tile_bytes(names[2], names[1] == "backward"))] for names, of in sorted(tiles.items())]
+    return text + TILES_HEADER + table(["type", "pass", "numbers", *more], rows)
 
 
 def release_of(build):
@@ -121,22 +139,22 @@ def main():
               "scripts/build.sh cpu lacuna_cuda_kernels", file=sys.stderr)
         return 77 if given.check else 1
     found = entries(notes_of(given.build, name) for name in types)
-    spills = [f"{kernel} for {architecture}: {used[2]} bytes" for (kernel, architecture), used in sorted(found.items())
-              if used[2] and SHORT.search(kernel)]
+    spills = [f"{kernel} for {architecture}: {used[1]} bytes on the stack, {used[2]} of them moved for registers that are spilled\n"
+              for (kernel, architecture), used in sorted(found.items()) if used[1] or used[2]]
     release = release_of(given.build)
     text = page(found, release)
     if not given.check:
         TABLE.write_text(text, encoding="utf-8")
-        print("".join(f"registers are spilled by {spill}\n" for spill in spills), end="")
-        return 0
-    if not TABLE.exists():
+    elif not TABLE.exists():
         print(f"{TABLE.relative_to(ROOT)} is not there yet; run scripts/kernel_registers.py", file=sys.stderr)
         return 77
     known = TABLE.read_text(encoding="utf-8")
-    differs = f"({release})" in known and known != text
-    if differs:
+    if f"({release})" not in known:
+        return 0  # what another nvcc says is not written down
+    if known != text:
         print(f"{TABLE.relative_to(ROOT)} is not what ptxas says; run scripts/kernel_registers.py", file=sys.stderr)
-    return 1 if differs else 0
+    print("".join(spills), end="", file=sys.stderr)
+    return 1 if known != text or spills else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,13 @@
 #define LACUNA_HOST_DEVICE
 #endif
 
+/// Stands before a loop over registers of a GPU, which have no addresses: the compiler must know each index.
+#ifdef __CUDACC__
+#define LACUNA_UNROLL _Pragma("unroll")
+#else
+#define LACUNA_UNROLL
+#endif
+
 /// Stands before a loop over plain pointers: what it writes overlaps with nothing else it touches, so it can be vectorized.
 #ifdef __clang__
 #define LACUNA_NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")

@@ -11,6 +11,12 @@ namespace lacuna {
 /// threads nor batching, and without state to resume.
 struct PhiloxBlock {
   uint32_t word[4];
+
+  /// Returns word[i], chosen and not indexed: on a GPU an array with an unknown index would not stay in registers.
+  LACUNA_HOST_DEVICE uint32_t at(int i) const {
+    const uint32_t of_first = i % 2 == 0 ? word[0] : word[1], of_last = i % 2 == 0 ? word[2] : word[3];
+    return i < 2 ? of_first : of_last;
+  }
 };
 
 constexpr int kPhiloxRounds = 10;

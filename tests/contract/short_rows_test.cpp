@@ -217,6 +217,7 @@ TEST(ShortSentences, AreNoneWhereAKernelWouldLackSomething) {
   cuda::MemoryRules rules = rules_for(true);
   EXPECT_TRUE(taken({5, 5}, rules, /*shares_keys=*/true).empty());  // two would write the gradients of a key
   EXPECT_EQ(taken({5, 5}, rules_for(false), /*shares_keys=*/true).size(), 2u);
+  rules = rules_for(false);
   rules.needs_scores = true;
   EXPECT_TRUE(taken({5}, rules).empty());
   rules = rules_for(false);

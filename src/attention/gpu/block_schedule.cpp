@@ -81,8 +81,8 @@ int warps_for(const AttentionCall& call) {
 class ShortSentences {
  public:
   ShortSentences(const AttentionCall& call, const MemoryRules& rules) : rules_(rules) {
-    // The backward pass takes no scores beside weights and gradients, and who owns a key writes its gradient alone.
-    is_possible_ = rules.has_short_rows && !(rules.wants_gradients && (rules.needs_scores || shares_keys(*call.keys)));
+    // Registers have no room for scores beside weights and gradients, and who owns a key writes its gradient alone.
+    is_possible_ = rules.has_short_rows && !rules.needs_scores && !(rules.wants_gradients && shares_keys(*call.keys));
   }
 
   bool take(const ShortSentence& sentence) const {

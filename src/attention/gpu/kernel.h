@@ -105,8 +105,7 @@ class Kernel {
       find_positions(keys);
       types::run_backward(map_, scores, weights, of_weights, context_of(tile, r, number_gradients));
       of_weights.map([scale = call_.scale](float g) { return g * scale; });
-      if (block_.lane() == 0)
-        for (int i = 0; i < call_.num_numbers; ++i) call_.number_gradients[number_of(tile, r) + i] = number_gradients[i];
+      if (block_.lane() == 0) store_number_gradients(tile, r, number_gradients);
     }
     keys.spread(list, gradient);
   }
@@ -121,6 +120,12 @@ class Kernel {
     context.numbers = call_.numbers + number_of(tile, r);
     context.number_gradients = number_gradients;
     return context;
+  }
+
+  LACUNA_DEVICE void store_number_gradients(const QueryTile& tile, int r, const double* gradients) const {
+    LACUNA_UNROLL
+    for (int i = 0; i < kMaxNumbers; ++i)
+      if (i < call_.num_numbers) call_.number_gradients[number_of(tile, r) + i] = gradients[i];
   }
 
   LACUNA_DEVICE int32_t query_position(const QueryTile& tile, int r) const {
@@ -281,9 +286,7 @@ class Kernel {
   /// f(j) for every square of kTile columns between c and c + kColumns.
   template <class F>
   LACUNA_DEVICE void for_each_square(int c, F f) const {
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+    LACUNA_UNROLL
     for (int j = 0; j < kSquares; ++j)
       if (c + kTile * j < call_.width) f(j);
   }
@@ -378,18 +381,10 @@ class Kernel {
         : of{Fragment<T, Block>(block), Fragment<T, Block>(block), Fragment<T, Block>(block), Fragment<T, Block>(block)} {}
   };
 
-  LACUNA_DEVICE int thread() const {
-    return block_.warp() * Block::kLanes + block_.lane();
-  }
-  LACUNA_DEVICE int threads() const {
-    return block_.warps() * Block::kLanes;
-  }
-  LACUNA_DEVICE T* left(int buffer) const {
-    return memory_.left + buffer * kTile * kLeftStride;
-  }
-  LACUNA_DEVICE T* right(int buffer) const {
-    return memory_.right + buffer * kTile * kRightStride;
-  }
+  LACUNA_DEVICE int thread() const { return block_.warp() * Block::kLanes + block_.lane(); }
+  LACUNA_DEVICE int threads() const { return block_.warps() * Block::kLanes; }
+  LACUNA_DEVICE T* left(int buffer) const { return memory_.left + buffer * kTile * kLeftStride; }
+  LACUNA_DEVICE T* right(int buffer) const { return memory_.right + buffer * kTile * kRightStride; }
 
   const Map& map_;
   const KernelCall<T>& call_;

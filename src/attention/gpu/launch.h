@@ -59,7 +59,7 @@ LACUNA_DEVICE void sum_partials(const KernelCall<T>& call, int row, int place, i
 
 template <int kWidth, bool kBackward, class Map, class T, class Block>
 LACUNA_DEVICE void short_block(const Map& map, const KernelCall<T>& call, const Block& block, int index, int place, unsigned char* memory) {
-  const ShortSentence sentence = call.schedule.short_sentences[index];
+  const ShortSentence& sentence = call.schedule.short_sentences[index];
   const ShortRowsMemory<T> parts(memory, call.width, sentence, block.warp(), block.warps(), kBackward);
   const ShortRows<Map, T, Block, kWidth> rows(map, call, block, sentence, place, parts);
   if constexpr (kBackward) {
@@ -81,15 +81,22 @@ const char* with_width(int width, F f) {
 #ifdef __CUDACC__
 
 constexpr int kThreads = Block::kLanes * kWarps;
+/// Blocks that a multiprocessor has registers for. It has shared memory for hardly more (registers.md); and without a number, nvcc takes
+/// registers from a block, which then spills, to make room for another.
+constexpr int kForwardBlocks = 3;
+template <class T>
+inline constexpr int kBackwardBlocks = std::is_same_v<T, float> ? 2 : 3;
 
 template <class Map, class T>
-__global__ void __launch_bounds__(kThreads) forward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
+__global__ void __launch_bounds__(kThreads, kForwardBlocks)
+    forward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
   extern __shared__ __align__(128) unsigned char memory[];
   forward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
 }
 
 template <class Map, class T>
-__global__ void __launch_bounds__(kThreads) backward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
+__global__ void __launch_bounds__(kThreads, kBackwardBlocks<T>)
+    backward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
   extern __shared__ __align__(128) unsigned char memory[];
   backward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
 }

@@ -4,13 +4,7 @@
 
 #include "attention/gpu/lane_layout.h"
 #include "attention/rows/row.h"
-
-// Stands before a loop over registers, which have no addresses: the compiler must know each index.
-#ifdef __CUDACC__
-#define LACUNA_UNROLL _Pragma("unroll")
-#else
-#define LACUNA_UNROLL
-#endif
+#include "base/macros.h"
 
 /// Numbers of several rows at once, with the operators and functions that row maps are written with.
 namespace lacuna::cuda {

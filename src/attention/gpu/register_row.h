@@ -129,7 +129,9 @@ struct RegisterRow {
   using Layout = LaneLayout<Block>;
   static constexpr int kOwn = Layout::share(kWidth);
 
-  LACUNA_HD scalar position(int i) const { return static_cast<float>(Layout::column(block->lane(), i)); }
+  LACUNA_HD scalar position(int i) const {
+    return static_cast<float>(Layout::column(block->lane(), 0)) + static_cast<float>(Layout::column(0, i));
+  }
 
   /// Sums the terms that f(i, terms...) sets, in parts: a single chain of sums would lose precision.
   template <class F, size_t... I, class... Totals>

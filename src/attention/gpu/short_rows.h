@@ -24,13 +24,20 @@ class ShortRows {
  public:
   LACUNA_DEVICE ShortRows(const Map& map, const KernelCall<T>& call, const Block& block, const ShortSentence& sentence, int place,
                           const ShortRowsMemory<T>& memory)
-      : map_(map), call_(call), block_(block), sentence_(sentence), head_(call.schedule.heads[place]), memory_(memory) {}
+      : map_(map),
+        call_(call),
+        block_(block),
+        sentence_(sentence),
+        queries_(sentence.queries),
+        keys_(sentence.keys),
+        head_(call.schedule.heads[place]),
+        memory_(memory) {}
 
   LACUNA_DEVICE void forward() const {
     read_keys();
     AsyncCopies::wait_for_all();
     block_.sync();
-    for (int first = kTile * block_.warp(); first < sentence_.queries; first += kTile * block_.warps()) {
+    for (int first = kTile * block_.warp(); first < queries_; first += kTile * block_.warps()) {
       read_rows(call_.q, tile_of_queries(first), memory_.rows(), block_.lane(), Block::kLanes);
       AsyncCopies::wait_for_all();
       block_.sync_warp();
@@ -51,9 +58,9 @@ class ShortRows {
     read_rows(call_.context_gradient, all_queries(), memory_.context_gradient(), thread(), threads());
     AsyncCopies::wait_for_all();
     block_.sync();
-    for (int first = kTile * block_.warp(); first < sentence_.queries; first += kTile * block_.warps()) find_gradients(first);
+    for (int first = kTile * block_.warp(); first < queries_; first += kTile * block_.warps()) find_gradients(first);
     block_.sync();  // nobody reads k and v any more: their gradients take their places
-    for (int first = kTile * block_.warp(); first < sentence_.keys; first += kTile * block_.warps()) {
+    for (int first = kTile * block_.warp(); first < keys_; first += kTile * block_.warps()) {
       T *const of_values = memory_.values() + first * memory_.stride, *const of_keys = memory_.keys() + first * memory_.stride;
       collect(memory_.weights() + first, memory_.context_gradient(), of_values);
       collect(memory_.score_gradient() + first, memory_.queries(), of_keys);
@@ -93,10 +100,10 @@ class ShortRows {
   /// Finds the gradients of the queries from `first` on, and what the gradients of keys need of them.
   LACUNA_DEVICE void find_gradients(int first) const {
     const VisibleKeys visible = visible_to(first);
-    const Elements kept = kept_after_dropout(first);
     Scores weights, gradient;
     dots(memory_.queries() + first * memory_.stride, memory_.keys(), call_.scale, weights);
     weigh(first, visible, weights);
+    const Elements kept = kept_after_dropout(first);
     {
       Scores dropped = weights;
       drop(kept, dropped);
@@ -124,7 +131,7 @@ class ShortRows {
     context.training = call_.training;
     LACUNA_UNROLL
     for (int r = 0; r < Layout::kRows; ++r) {
-      const int query = query_of(first, r), real = query < sentence_.queries ? query : 0;
+      const int query = query_of(first, r), real = query < queries_ ? query : 0;
       context.position.of[r] = static_cast<float>(sentence_.first_position + query);
       LACUNA_UNROLL
       for (int i = 0; i < kMaxNumbers; ++i) numbers[i].of[r] = i < call_.num_numbers ? call_.numbers[number_of(real) + i] : 0.f;
@@ -139,7 +146,7 @@ class ShortRows {
     if (block_.lane() % Layout::kSharers != 0) return;
     LACUNA_UNROLL
     for (int r = 0; r < Layout::kRows; ++r) {
-      if (query_of(first, r) >= sentence_.queries || visible.are_none.of[r]) continue;
+      if (query_of(first, r) >= queries_ || visible.are_none.of[r]) continue;
       LACUNA_UNROLL
       for (int i = 0; i < kMaxNumbers; ++i)
         if (i < call_.num_numbers) call_.number_gradients[number_of(query_of(first, r)) + i] = static_cast<double>(gradients[i].of[r]);
@@ -153,7 +160,7 @@ class ShortRows {
     for (int r = 0; r < Layout::kRows; ++r) {
       const int query = query_of(first, r);
       const int32_t* const entry = call_.schedule.first_segment + sentence_.first_segment + query;
-      const int begin = query < sentence_.queries ? entry[0] : 0, end = query < sentence_.queries ? entry[1] : 0;
+      const int begin = query < queries_ ? entry[0] : 0, end = query < queries_ ? entry[1] : 0;
       for (int s = begin; s < end; ++s) {
         const KeySegment segment = call_.schedule.segments[s];
         const int last = segment.begin + (segment.count - 1) * segment.stride;
@@ -234,7 +241,7 @@ class ShortRows {
   LACUNA_DEVICE void collect(const T* scores, const T* rows, T* to) const {
     for (int c = 0; c < call_.width; c += kColumns) {
       Sums sums;
-      for (int i = 0; i < sentence_.queries; i += kTile)
+      for (int i = 0; i < queries_; i += kTile)
         add_product(c, Product::left_transposed(block_, scores + i * memory_.score_stride, memory_.score_stride), rows + i * memory_.stride,
                     sums);
       store(c, sums, to);
@@ -267,7 +274,7 @@ class ShortRows {
   LACUNA_DEVICE void for_each_key_tile(F f) const {
     LACUNA_UNROLL
     for (int j = 0; j < kTiles; ++j)
-      if (kTile * j < sentence_.keys) f(j);
+      if (kTile * j < keys_) f(j);
   }
   /// f(j) for every square of kTile columns between c and c + kColumns.
   template <class F>
@@ -286,14 +293,10 @@ class ShortRows {
     const int32_t* slots;
     LACUNA_DEVICE int64_t at(int i) const { return slots != nullptr ? slots[first + i] : first + i; }
   };
-  LACUNA_DEVICE Rows all_queries() const { return {sentence_.first_query, sentence_.queries, nullptr}; }
-  LACUNA_DEVICE Rows tile_of_queries(int first) const {
-    return {sentence_.first_query + first, tile_rows(sentence_.queries - first), nullptr};
-  }
-  LACUNA_DEVICE Rows all_keys() const { return {sentence_.first_key, sentence_.keys, call_.schedule.slots}; }
-  LACUNA_DEVICE Rows tile_of_keys(int first) const {
-    return {sentence_.first_key + first, tile_rows(sentence_.keys - first), call_.schedule.slots};
-  }
+  LACUNA_DEVICE Rows all_queries() const { return {sentence_.first_query, queries_, nullptr}; }
+  LACUNA_DEVICE Rows tile_of_queries(int first) const { return {sentence_.first_query + first, tile_rows(queries_ - first), nullptr}; }
+  LACUNA_DEVICE Rows all_keys() const { return {sentence_.first_key, keys_, call_.schedule.slots}; }
+  LACUNA_DEVICE Rows tile_of_keys(int first) const { return {sentence_.first_key + first, tile_rows(keys_ - first), call_.schedule.slots}; }
   LACUNA_DEVICE static int tile_rows(int left) { return left < kTile ? left : kTile; }
 
   LACUNA_DEVICE void read_keys() const {
@@ -353,8 +356,8 @@ class ShortRows {
   const Map& map_;
   const KernelCall<T>& call_;
   const Block& block_;
-  const ShortSentence& sentence_;
-  const int head_;
+  const ShortSentence& sentence_;  // not a copy: what is used once in a tile would take registers all the time
+  const int queries_, keys_, head_;
   const ShortRowsMemory<T> memory_;
 };
 

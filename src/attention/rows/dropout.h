@@ -18,7 +18,7 @@ struct DropoutRule {
     return philox(key, (static_cast<uint64_t>(query) << 32) | static_cast<uint32_t>(key_position / 4), 0);
   }
   LACUNA_HOST_DEVICE bool drops(const PhiloxBlock& drawn, int32_t key_position) const {
-    return (drawn.word[key_position % 4] >> 8) < threshold;
+    return (drawn.at(key_position % 4) >> 8) < threshold;
   }
 };
 

@@ -52,7 +52,7 @@ concept HasForward = requires(const Map map, R row) {
   map.forward(row, context);
 };
 /// A map whose backward pass reads the scores. RowMap::needs_scores(), if any, says with which options; with others,
-/// they are undefined.
+/// they are undefined. With these, a GPU works on single rows alone.
 template <class Map, class R>
 concept BackwardNeedsScores = requires(const Map map, R row, RowContext<typename R::scalar> context) {
   map.backward(row, row, row, context);

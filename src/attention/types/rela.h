@@ -48,7 +48,8 @@ struct RowMap {
   Options options;
 
   LACUNA_HD bool is_sparse() const { return options.activation == Activation::kRelu; }
-  LACUNA_HD bool needs_scores() const { return options.activation == Activation::kGelu; }  // the others see the sign in the weights
+  /// The others see the sign in the weights. Such rows are never worked on together.
+  LACUNA_HD bool needs_scores() const { return options.activation == Activation::kGelu; }
 
   /// Turns scores into weights, in place. No shift: the scores' zero has a meaning.
   template <Row R>
@@ -60,7 +61,8 @@ struct RowMap {
       case Activation::kRelu:
         return scores.map([](auto z) { return relu(z); });
       case Activation::kGelu:
-        return scores.map([](auto z) { return z * normal_cdf(z); });
+        if constexpr (SingleRow<R>) scores.map([](auto z) { return z * normal_cdf(z); });
+        return;
       case Activation::kLeakyRelu:
         return scores.map([=](auto z) { return relu(z) - slope * relu(-z); });
       case Activation::kIdentity:
@@ -78,7 +80,8 @@ struct RowMap {
       case Activation::kRelu:
         return gradient.map(weights, [](auto g, auto p) { return g * is_positive(p); });
       case Activation::kGelu:
-        return gradient.map(scores, [](auto g, auto z) { return g * (normal_cdf(z) + z * normal_density(z)); });
+        if constexpr (SingleRow<R>) gradient.map(scores, [](auto g, auto z) { return g * (normal_cdf(z) + z * normal_density(z)); });
+        return;
       case Activation::kLeakyRelu:
         return gradient.map(weights, [=](auto g, auto p) { return g * (slope + is_positive(p) * (1 - slope)); });
       case Activation::kIdentity:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/macros.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/gpu/kernels.h"
 
@@ -11,11 +12,9 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #define LACUNA_KERNEL_CODE __device__ inline
-#define LACUNA_UNROLL _Pragma("unroll")
 #else
 #include <bit>
 #define LACUNA_KERNEL_CODE inline
-#define LACUNA_UNROLL
 #endif
 
 /// What kernels are written with. A kernel is a struct: `Args`, the number of `kWarps` of a block, the `kSharedBytes` that its threads
