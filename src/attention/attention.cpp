@@ -16,7 +16,7 @@ struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
   std::shared_ptr<const cuda::BlockSchedules> schedules;  // null = the CPU's core
-  cuda::FlashResults flash;
+  cuda::KeptResults kept;
   int64_t packed_parts = 0;  // of AttentionCall::packed, 0 = it is not used
 };
 
@@ -45,7 +45,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     const AttentionCall call = with_tensors(*saved, inputs);
     CoreResults results;
     Tensor rows =
-        saved->schedules ? cuda::run(call, saved->context, *saved->schedules, &saved->flash) : run_core(call, saved->context, &results);
+        saved->schedules ? cuda::run(call, saved->context, *saved->schedules, &saved->kept) : run_core(call, saved->context, &results);
     variable_list kept = inputs.vec();
     kept.insert(kept.end(), {results.kept_number, results.weights});
     context->save_for_backward(std::move(kept));
@@ -60,7 +60,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     const at::TensorList inputs(kept.data(), num_inputs), of_results(kept.data() + num_inputs, kNumResults);
     const AttentionCall call = with_tensors(*saved, inputs);
     const CoreResults given = {.kept_number = of_results[0], .weights = of_results[1]};
-    AttentionGradients gradients = saved->schedules ? cuda::run_backward(call, saved->context, *saved->schedules, saved->flash, outputs[0])
+    AttentionGradients gradients = saved->schedules ? cuda::run_backward(call, saved->context, *saved->schedules, saved->kept, outputs[0])
                                                     : run_core_backward(call, saved->context, outputs[0], given);
     variable_list all;
     if (saved->packed_parts != 3) all.push_back(gradients.q);

@@ -39,6 +39,16 @@ const char* emulate_short_rows(const void* options, const KernelCall<T>& call, c
   });
 }
 
+template <class Map, class Options, class T, class Block, LongPass kPass>
+const char* emulate_long_rows(const void* options, const KernelCall<T>& call, const Launch& launch) {
+  const Map map = types::map_of<Map, Options>(options);
+  const int blocks = kPass == LongPass::kKeyGradients ? call.schedule.num_long_keys : call.schedule.num_long_tiles;
+  emulate<Block>(blocks, call.schedule.num_heads, launch.shared_bytes, [&](const Block& block, int index, int place, unsigned char* memory) {
+    long_block<kPass>(map, call, block, index, place, memory);
+  });
+  return nullptr;
+}
+
 template <class Map, class Options, class T, class Block>
 KernelFunctions<T> emulated_functions_for() {
   KernelFunctions<T> functions = {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
@@ -65,6 +75,9 @@ KernelFunctions<T> emulated_functions_for() {
   if constexpr (kHasShortRows<T, ShortBlock> && types::RunsOnRowsTogether<Map>) {
     functions.short_forward = emulate_short_rows<Map, Options, T, ShortBlock, false>;
     functions.short_backward = emulate_short_rows<Map, Options, T, ShortBlock, true>;
+    functions.long_forward = emulate_long_rows<Map, Options, T, ShortBlock, LongPass::kForward>;
+    functions.long_query_gradients = emulate_long_rows<Map, Options, T, ShortBlock, LongPass::kQueryGradients>;
+    functions.long_key_gradients = emulate_long_rows<Map, Options, T, ShortBlock, LongPass::kKeyGradients>;
   }
   return functions;
 }

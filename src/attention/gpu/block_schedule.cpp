@@ -1,9 +1,12 @@
 #include "attention/gpu/block_schedule.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "attention/cpu/parts.h"
 #include "attention/gpu/flash.h"
+#include "attention/gpu/long_rows_memory.h"
 #include "attention/gpu/short_rows_memory.h"
 #include "attention/registry.h"
 
@@ -126,10 +129,102 @@ class ShortSentences {
   bool is_possible_;
 };
 
+/// Sentences whose rows are long (long_rows.h). Which are depends on the sentence and the call's options, not on the rest of the batch.
+class LongSentences {
+ public:
+  LongSentences(const AttentionCall& call, const MemoryRules& rules) : rules_(rules) {
+    is_possible_ = rules.has_long_rows && !(rules.wants_gradients && shares_keys(*call.keys));  // who owns a key writes its gradient alone
+  }
+
+  bool take(const Visible& visible) const {
+    LongLaunch least = {.groups = 1};
+    return is_possible_ && !visible.has_gaps() && set_bytes(least, /*keeps_rows_outside=*/true) &&
+           (!rules_.wants_gradients || keys_bytes() <= rules_.limit);
+  }
+
+  /// Adds a sentence to `lists`, its tiles, and its keys.
+  static void add(LongSentence sentence, const Visible& visible, ScheduleLists& lists) {
+    const auto index = static_cast<int32_t>(lists.long_sentences.size());
+    const int32_t tiles = whole_tiles(sentence.queries) / kTile, groups = (sentence.keys + kKeyGroup - 1) / kKeyGroup;
+    sentence.first_block = lists.num_long_blocks;
+    lists.num_long_blocks += tiles * groups;
+    const size_t first_keys = lists.long_keys.size();
+    for (int32_t first = 0; first < sentence.keys; first += kLongKeys) lists.long_keys.push_back({index, first, tiles, 0});
+    for (int32_t tile = 0; tile < tiles; ++tile) {
+      const auto [begin, end] = keys_of(visible, kTile * tile, std::min(kTile * (tile + 1), sentence.queries));
+      for (int32_t i = begin / kLongKeys; kLongKeys * i < end; ++i) {
+        LongKeys& keys = lists.long_keys[first_keys + static_cast<size_t>(i)];
+        keys.begin = std::min(keys.begin, tile);
+        keys.end = tile + 1;
+      }
+      lists.long_tiles.push_back({index, kTile * tile, begin / kKeyGroup, std::max(begin / kKeyGroup + 1, (end + kKeyGroup - 1) / kKeyGroup)});
+    }
+    lists.long_sentences.push_back(sentence);
+  }
+
+  /// Sorts the tiles of `lists` by the width of their sentence's, and adds a launch for each width.
+  void add_launches(ScheduleLists& lists) const {
+    if (lists.long_sentences.empty()) return;
+    std::vector<int> widths(lists.long_sentences.size(), kLeastGroups);
+    for (const LongTile& tile : lists.long_tiles)
+      for (int& width = widths[static_cast<size_t>(tile.sentence)]; width < tile.end - tile.begin;) width *= 2;
+    const auto width_of = [&](const LongTile& tile) { return widths[static_cast<size_t>(tile.sentence)]; };
+    std::stable_sort(lists.long_tiles.begin(), lists.long_tiles.end(), [&](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
+    for (size_t i = 0; i < lists.long_tiles.size(); ++i) {
+      const int width = width_of(lists.long_tiles[i]);
+      if (i == 0 || width != lists.long_launches.back().groups) {
+        LongLaunch& launch = lists.long_launches.emplace_back(LongLaunch{.groups = width, .first = static_cast<int>(i)});
+        if (!set_bytes(launch, /*keeps_rows_outside=*/false)) set_bytes(launch, /*keeps_rows_outside=*/true);
+      }
+      ++lists.long_launches.back().count;
+    }
+    lists.long_keys_bytes = keys_bytes();
+  }
+
+ private:
+  static constexpr int kLeastGroups = 8;  // of a launch: with fewer, a block's memory hardly shrinks
+
+  /// The range of keys that any of some queries sees; empty = {0, 0}.
+  static std::pair<int32_t, int32_t> keys_of(const Visible& visible, int32_t first, int32_t last) {
+    int32_t begin = std::numeric_limits<int32_t>::max(), end = 0;
+    for (int32_t s = visible.first[static_cast<size_t>(first)]; s < visible.first[static_cast<size_t>(last)]; ++s) {
+      const KeySegment& keys = visible.segments[static_cast<size_t>(s)];
+      begin = std::min(begin, keys.begin);
+      end = std::max(end, keys.begin + keys.count);
+    }
+    return {end > 0 ? begin : 0, end};
+  }
+
+  /// Sets what the launch's blocks need; returns true if they have so much shared memory. The backward pass needs more, but where there is
+  /// none, the forward pass alone decides.
+  bool set_bytes(LongLaunch& launch, bool keeps_rows_outside) const {
+    const auto set = [&]<class T>(T /*type*/, bool is_backward, int64_t& shared, int64_t& rows) {
+      const LongRowsMemory<T> memory(nullptr, nullptr, keeps_rows_outside, whole_tiles(rules_.d_head), launch.groups, rules_.needs_scores,
+                                     kLongWarps, is_backward);
+      shared = memory.bytes;
+      rows = memory.row_bytes;
+    };
+    for (const bool is_backward : {false, true}) {
+      int64_t& shared = is_backward ? launch.backward_bytes : launch.forward_bytes;
+      int64_t& rows = is_backward ? launch.backward_row_bytes : launch.forward_row_bytes;
+      rules_.in_bf16 ? set(Bf16(0.f), is_backward, shared, rows) : set(0.f, is_backward, shared, rows);
+    }
+    return (rules_.wants_gradients ? launch.backward_bytes : launch.forward_bytes) <= rules_.limit;
+  }
+
+  int64_t keys_bytes() const {
+    const int width = whole_tiles(rules_.d_head);
+    return rules_.in_bf16 ? LongKeysMemory<Bf16>(nullptr, width, 0, kLongWarps).bytes : LongKeysMemory<float>(nullptr, width, 0, kLongWarps).bytes;
+  }
+
+  const MemoryRules& rules_;
+  bool is_possible_;
+};
+
 class Scheduler {
  public:
   Scheduler(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
-      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)), short_(call, rules) {
+      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)), short_(call, rules), long_sentences_(call, rules) {
     long_.heads = heads;
     lists_.heads = std::move(heads);
     long_.warps = lists_.warps = std::min(most_warps_, warps_for(call));
@@ -140,7 +235,9 @@ class Scheduler {
     const int64_t sentences = call_.queries->num_sentences();
     for (int64_t b = 0; b < sentences; ++b) add_sentence(b);
     short_.add_launches(lists_);
-    const bool has_no_tasks = static_cast<int64_t>(lists_.short_sentences.size() + lists_.flash_sentences.size()) == sentences;
+    long_sentences_.add_launches(lists_);
+    const size_t no_tasks = lists_.short_sentences.size() + lists_.long_sentences.size() + lists_.flash_sentences.size();
+    const bool has_no_tasks = static_cast<int64_t>(no_tasks) == sentences;
     lists_.writes_every_key = has_no_tasks && covers_in_order(*call_.keys, call_.k.size(0));
     schedules.push_back(std::move(lists_));
     if (!long_.tasks.empty()) schedules.push_back(std::move(long_));
@@ -154,7 +251,7 @@ class Scheduler {
     const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
     if (!parts.empty()) {  // each reads its own keys alone
       for (const AttentionPart& part : parts) add_part(task_of(b), part);
-    } else if (!add_short_sentence(b, visible) && call_.queries->length(b) > 0) {
+    } else if (!add_short_sentence(b, visible) && !add_long_sentence(b, visible) && call_.queries->length(b) > 0) {
       add_task(task_of(b), visible, {});
     }
   }
@@ -171,6 +268,22 @@ class Scheduler {
     if (!short_.take(sentence)) return false;
     add_segments(visible, lists_);
     lists_.short_sentences.push_back(sentence);
+    return true;
+  }
+
+  /// Returns false if the sentence is not one for long rows.
+  bool add_long_sentence(int64_t b, const Visible& visible) {
+    if (!long_sentences_.take(visible)) return false;
+    const LongSentence sentence = {.sentence_id = call_.queries->id(b),
+                                   .first_query = call_.queries->begin(b),
+                                   .queries = call_.queries->length(b),
+                                   .first_position = query_position(call_, b, 0),
+                                   .first_key = call_.keys->begin[static_cast<size_t>(b)],
+                                   .keys = call_.keys->count[static_cast<size_t>(b)],
+                                   .first_segment = static_cast<int32_t>(lists_.first_segment.size()),
+                                   .first_block = 0};
+    add_segments(visible, lists_);
+    LongSentences::add(sentence, visible, lists_);
     return true;
   }
 
@@ -284,6 +397,7 @@ class Scheduler {
   const int64_t head_;
   const int most_warps_;  // what fits is judged with: whatever else is in the batch
   const ShortSentences short_;
+  const LongSentences long_sentences_;
   ScheduleLists lists_, long_;
 };
 

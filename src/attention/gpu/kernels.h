@@ -76,6 +76,46 @@ inline constexpr int kMostShortKeys = 128;
 /// The most warps of a block that works on such a sentence.
 inline constexpr int kShortWarps = 8;
 
+/// Keys of a long sentence that a warp takes at a time.
+inline constexpr int kKeyGroup = 2 * kTile;
+/// Warps of a block that works on long rows (long_rows.h), however long: in which order sums are added up depends on it.
+inline constexpr int kLongWarps = 4;
+/// Keys whose gradients a block finds.
+inline constexpr int kLongKeys = kLongWarps * kTile;
+/// The most results of passes over a row that a row map's weights may need, and as many that its gradients may.
+inline constexpr int kRowResults = 4;
+/// The most sums that a row map may find in one pass.
+inline constexpr int kMostRowSums = 4;
+
+/// A sentence whose rows are long: each query sees one run of keys, or none.
+struct LongSentence {
+  int64_t sentence_id;
+  int32_t first_query, queries;  ///< rows of q
+  int32_t first_position;        ///< of the first query
+  int32_t first_key, keys;       ///< rows of k and v, or where slots are given, of these
+  int32_t first_segment;         ///< where its queries begin in BlockSchedule::first_segment
+  int32_t first_block;           ///< where its blocks begin in KernelCall::has_weight: [groups of keys, tiles of queries]
+};
+
+/// kTile queries of a long sentence, from `first` on, and the range of groups of keys that any of them sees, one group at least.
+struct LongTile {
+  int32_t sentence, first, begin, end;
+};
+
+/// kLongKeys keys of a long sentence, from `first` on, and the range of tiles of queries, some of which see some of them.
+struct LongKeys {
+  int32_t sentence, first, begin, end;
+};
+
+/// What the gradients of keys need to know of a row.
+struct LongRowRecord {
+  float of_weights[kRowResults], of_gradients[kRowResults];  ///< results of passes over it
+  int32_t begin, end;                                        ///< the keys that it sees
+  int32_t unused[2];                                         ///< so that parts of 16 bytes can be copied
+  float numbers[kMaxNumbers];
+};
+static_assert(sizeof(LongRowRecord) % 16 == 0);
+
 /// The work of all heads with the same pattern, in device memory.
 struct BlockSchedule {
   const SentenceTask* tasks;
@@ -90,6 +130,11 @@ struct BlockSchedule {
 
   const ShortSentence* short_sentences;  ///< of one launch
   int num_short;
+
+  const LongSentence* long_sentences;
+  const LongTile* long_tiles;  ///< of one launch
+  const LongKeys* long_keys;
+  int num_long_tiles, num_long_keys, num_long_blocks;
 
   /// Backward: key row r gets the sum of the partial rows sources[first_source[r]] to sources[first_source[r + 1]].
   const int32_t *first_source, *sources;
@@ -123,9 +168,13 @@ struct KernelCall {
   Matrix<const T> context_gradient;  ///< backward
   Matrix<T> q_gradient, k_gradient, v_gradient;
   float *k_partial, *v_partial;  ///< [heads of the schedule, num_partials, width], zero at first
-  unsigned char* row_memory;     ///< of long tasks: row_bytes for each block
+  unsigned char* row_memory;     ///< row_bytes for each block whose rows lie in the device's memory; null = they lie in the block's
   int64_t row_bytes;
   double* number_gradients;  ///< [Tq, H, num_numbers], zero at first
+
+  float* row_results;         ///< of long rows: [Tq, H, kRowResults], what LongRowRecord::of_weights says
+  unsigned char* has_weight;  ///< [heads of the schedule, BlockSchedule::num_long_blocks]: 0 where no query of a tile weighs a key of a group
+  LongRowRecord* records;     ///< backward: [Tq, H]
 };
 
 /// The launch parameters of a kernel.
@@ -140,11 +189,12 @@ struct Launch {
 template <class T>
 using KernelFunction = const char* (*)(const void* options, const KernelCall<T>& call, const Launch& launch);
 
-/// The host functions of a type: for tiles and chunks, and for short sentences (null: there are no such kernels).
+/// The host functions of a type: for tiles and chunks, for short sentences and for long ones (null: there are no such kernels).
 template <class T>
 struct KernelFunctions {
   KernelFunction<T> forward, backward;
   KernelFunction<T> short_forward = nullptr, short_backward = nullptr;
+  KernelFunction<T> long_forward = nullptr, long_query_gradients = nullptr, long_key_gradients = nullptr;
 };
 
 /// The kernels of one type.

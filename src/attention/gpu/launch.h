@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "attention/gpu/kernel.h"
+#include "attention/gpu/long_rows.h"
 #include "attention/gpu/short_rows.h"
 #ifdef __CUDACC__
 #include "base/cuda_message.h"
@@ -139,6 +140,19 @@ const char* start_short_rows(const void* options, const KernelCall<T>& call, con
   });
 }
 
+template <class Map, class T, LongPass kPass>
+__global__ void __launch_bounds__(Block::kLanes* kLongWarps)
+    long_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  long_block<kPass>(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
+}
+
+template <class Map, class Options, class T, LongPass kPass>
+const char* start_long_rows(const void* options, const KernelCall<T>& call, const Launch& launch) {
+  const int blocks = kPass == LongPass::kKeyGradients ? call.schedule.num_long_keys : call.schedule.num_long_tiles;
+  return start(long_kernel<Map, T, kPass>, blocks, call.schedule.num_heads, launch, types::map_of<Map, Options>(options), call);
+}
+
 template <class Map, class Options, class T>
 KernelFunctions<T> functions_for() {
   KernelFunctions<T> functions = {
@@ -159,6 +173,9 @@ KernelFunctions<T> functions_for() {
   if constexpr (kHasShortRows<T, Block> && types::RunsOnRowsTogether<Map>) {
     functions.short_forward = start_short_rows<Map, Options, T, false>;
     functions.short_backward = start_short_rows<Map, Options, T, true>;
+    functions.long_forward = start_long_rows<Map, Options, T, LongPass::kForward>;
+    functions.long_query_gradients = start_long_rows<Map, Options, T, LongPass::kQueryGradients>;
+    functions.long_key_gradients = start_long_rows<Map, Options, T, LongPass::kKeyGradients>;
   }
   return functions;
 }

@@ -71,6 +71,9 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
   upload.add(lists.tasks, schedule.tasks);
   upload.add(lists.tiles, schedule.tiles);
   upload.add(lists.short_sentences, schedule.short_sentences);
+  upload.add(lists.long_sentences, schedule.long_sentences);
+  upload.add(lists.long_tiles, schedule.long_tiles);
+  upload.add(lists.long_keys, schedule.long_keys);
   upload.add(lists.chunks, schedule.chunks);
   upload.add(lists.segments, schedule.segments);
   upload.add(lists.first_segment, schedule.first_segment);
@@ -86,6 +89,8 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
   schedule.num_heads = static_cast<int>(lists.heads.size());
   schedule.num_key_rows = static_cast<int>(key_rows);
   schedule.num_partials = lists.num_partials;
+  schedule.num_long_keys = static_cast<int>(lists.long_keys.size());
+  schedule.num_long_blocks = lists.num_long_blocks;
 }
 
 }  // namespace
@@ -139,9 +144,12 @@ class GpuRun {
     }
   }
 
-  Tensor forward(FlashResults* kept) {
+  /// Sets `kept` if it is not null.
+  Tensor forward(KeptResults* kept) {
     Tensor result = at::empty(call_.q.sizes(), call_.q.options());
     shared_.context = matrix_of<T>(result);
+    if (kept != nullptr && has_long_rows()) kept->row_results = at::empty({call_.q.size(0), call_.q.size(1), kRowResults}, numbers_.options());
+    if (kept != nullptr) kept->has_weight.resize(schedules_.all.size());
     for (const UploadedSchedule& one : schedules_.all) {
       shared_.schedule = one.schedule;
       for_each_part(one.schedule.num_tiles, one.lists.forward_row_bytes, [&](int first, int count) {
@@ -150,15 +158,21 @@ class GpuRun {
         start(functions_.forward, {.warps = one.lists.warps}, one.lists.forward_bytes);
       });
       for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_forward, one, launch, launch.forward_bytes);
+      Tensor* const has_weight = kept == nullptr ? nullptr : &kept->has_weight[static_cast<size_t>(&one - schedules_.all.data())];
+      if (has_weight != nullptr && one.lists.num_long_blocks > 0)
+        *has_weight = at::empty({one.schedule.num_heads, one.lists.num_long_blocks}, call_.q.options().dtype(at::kByte));
+      if (has_weight != nullptr) use_kept(*kept, *has_weight);
+      for (const LongLaunch& launch : one.lists.long_launches)
+        start(functions_.long_forward, one, launch, launch.forward_bytes, launch.forward_row_bytes);
     }
     if (!schedules_.flash.empty()) {
       FlashResults results = schedules_.flash.forward(flash_kernels(), call_, result);
-      if (kept != nullptr) *kept = std::move(results);
+      if (kept != nullptr) kept->flash = std::move(results);
     }
     return result;
   }
 
-  AttentionGradients backward(const FlashResults& kept, const Tensor& of_context) {
+  AttentionGradients backward(const KeptResults& kept, const Tensor& of_context) {
     const bool writes_all =
         std::all_of(schedules_.all.begin(), schedules_.all.end(), [](const UploadedSchedule& one) { return one.lists.writes_every_key; });
     AttentionGradients gradients = allocate_gradients(call_, /*uncleared=*/writes_all);
@@ -169,8 +183,17 @@ class GpuRun {
     shared_.v_gradient = matrix_of<T>(gradients.v);
     const Tensor of_numbers = at::zeros(numbers_.sizes(), numbers_.options().dtype(at::kDouble));
     shared_.number_gradients = of_numbers.data_ptr<double>();
-    for (const UploadedSchedule& one : schedules_.all) backward(one);
-    if (!schedules_.flash.empty()) schedules_.flash.backward(flash_kernels(), call_, kept, of_context, gradients);
+    Tensor records;
+    if (has_long_rows()) {
+      const auto bytes = static_cast<int64_t>(sizeof(LongRowRecord));
+      records = at::empty({call_.q.size(0), call_.q.size(1), bytes}, call_.q.options().dtype(at::kByte));
+      shared_.records = static_cast<LongRowRecord*>(records.data_ptr());
+    }
+    for (size_t i = 0; i < schedules_.all.size(); ++i) {
+      use_kept(kept, kept.has_weight[i]);
+      backward(schedules_.all[i]);
+    }
+    if (!schedules_.flash.empty()) schedules_.flash.backward(flash_kernels(), call_, kept.flash, of_context, gradients);
     for (size_t i = 0; i < call_.numbers.size(); ++i) {
       const Tensor each = of_numbers.select(2, static_cast<int64_t>(i));
       gradients.numbers.push_back((call_.numbers[i].dim() == 1 ? each.sum(0) : each).to(call_.numbers[i].options()));
@@ -202,6 +225,27 @@ class GpuRun {
       });
     }
     for (const ShortLaunch& launch : one.lists.short_launches) start(functions_.short_backward, one, launch, launch.backward_bytes);
+    for (const LongLaunch& launch : one.lists.long_launches)
+      start(functions_.long_query_gradients, one, launch, launch.backward_bytes, launch.backward_row_bytes);
+    if (one.schedule.num_long_keys > 0) start(functions_.long_key_gradients, {.warps = kLongWarps}, one.lists.long_keys_bytes);
+  }
+
+  bool has_long_rows() const {
+    return std::any_of(schedules_.all.begin(), schedules_.all.end(),
+                       [](const UploadedSchedule& one) { return !one.lists.long_sentences.empty(); });
+  }
+  void use_kept(const KeptResults& kept, const Tensor& has_weight) {
+    shared_.row_results = kept.row_results.defined() ? kept.row_results.data_ptr<float>() : nullptr;
+    shared_.has_weight = has_weight.defined() ? has_weight.data_ptr<uint8_t>() : nullptr;
+  }
+
+  /// Works on the tiles of one launch of long rows.
+  void start(KernelFunction<T> function, const UploadedSchedule& one, const LongLaunch& launch, int64_t shared_bytes, int64_t row_bytes) {
+    for_each_part(launch.count, row_bytes, [&](int first, int count) {
+      shared_.schedule.long_tiles = one.schedule.long_tiles + launch.first + first;
+      shared_.schedule.num_long_tiles = count;
+      start(function, {.warps = kLongWarps}, shared_bytes);
+    });
   }
 
   /// launch(first, count) for `count` tiles or chunks: all at once, or if their rows lie in the device's memory, so many as it has room
@@ -255,8 +299,8 @@ bool is_bf16(const AttentionCall& call) {
   return call.q.scalar_type() == at::kBFloat16;
 }
 
-/// Returns true if there are kernels for the call's short sentences.
-bool has_short_rows(const AttentionCall& call) {
+/// Returns true if there are kernels for the call's short sentences, and for its long ones.
+bool has_short_and_long_rows(const AttentionCall& call) {
   const TypeKernels& kernels = *kernels_for(call);
   return engine_for(call.q)->takes_short_rows &&
          (is_bf16(call) ? kernels.for_bf16.short_forward != nullptr : kernels.for_float.short_forward != nullptr);
@@ -307,7 +351,8 @@ ScheduleKey origin_of(const AttentionCall& call, const ForwardContext& context) 
                              .in_bf16 = is_bf16(call),
                              .wants_gradients = at::GradMode::is_enabled(),
                              .limit = engine_for(call.q)->shared_bytes(),
-                             .has_short_rows = has_short_rows(call),
+                             .has_short_rows = has_short_and_long_rows(call),
+                             .has_long_rows = has_short_and_long_rows(call),
                              .has_flash = engine_for(call.q)->flash != nullptr && flash_takes(call, context) && is_aligned(call.q) &&
                                           is_aligned(call.k) && is_aligned(call.v)};
   return {.offsets = call.queries->offsets(),
@@ -349,14 +394,14 @@ std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const 
       .schedules;
 }
 
-Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, FlashResults* kept) {
+Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, KeptResults* kept) {
   const c10::DeviceGuard guard(call.q.device());
   if (is_probed(call, context)) show_weights(call, context);
   return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).forward(kept) : GpuRun<float>(call, context, schedules).forward(kept);
 }
 
 AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules,
-                                const FlashResults& kept, const Tensor& context_gradient) {
+                                const KeptResults& kept, const Tensor& context_gradient) {
   const c10::DeviceGuard guard(call.q.device());
   const Tensor gradient = context_gradient.contiguous();
   return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).backward(kept, gradient)

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "attention/call.h"
 #include "attention/gpu/flash.h"
@@ -17,7 +18,7 @@ inline constexpr int64_t kRowMemory = int64_t{1} << 29;
 struct Engine {
   std::span<const TypeKernels> kernels;
   int (*shared_bytes)();                ///< that a block may use
-  bool takes_short_rows = true;         ///< false, in tests: short sentences go through the kernels of tiles too
+  bool takes_short_rows = true;         ///< false, in tests: the kernels of tiles take all sentences
   const FlashKernels* flash = nullptr;  ///< null = none
   int64_t row_memory = kRowMemory;
 };
@@ -34,11 +35,18 @@ class BlockSchedules;
 /// memory.
 std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context);
 
+/// What the forward pass leaves to the backward pass.
+struct KeptResults {
+  FlashResults flash;
+  Tensor row_results;              ///< KernelCall::row_results; undefined = no sentence has long rows
+  std::vector<Tensor> has_weight;  ///< KernelCall::has_weight of each schedule
+};
+
 /// The counterparts of run_core and run_core_backward. Tensors are float or bf16; rows are float. The bits do not depend on what else is in
 /// the batch; those of the gradients of q by flash attention depend on how many sentences it takes at once.
 /// Sets `kept` to what the backward pass needs, if it is not null.
-Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, FlashResults* kept = nullptr);
+Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, KeptResults* kept = nullptr);
 AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules,
-                                const FlashResults& kept, const Tensor& context_gradient);
+                                const KeptResults& kept, const Tensor& context_gradient);
 
 }  // namespace lacuna::cuda

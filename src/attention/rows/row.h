@@ -173,6 +173,7 @@ struct RowContext {
   // not), so that it is known where the backward pass computes the weights again.
   S* kept_number = nullptr;
   bool is_recomputed = false;
+  bool* is_searching = nullptr;  ///< set while such a number is being found, if it is not null
 
   LACUNA_HD S number(int i) const { return numbers[i]; }
   LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
@@ -183,7 +184,9 @@ struct RowContext {
   template <class F>
   LACUNA_HD S kept_or(F search) const {
     if (has_kept_number()) return *kept_number;
+    if (is_searching != nullptr) *is_searching = true;
     const S number = search();
+    if (is_searching != nullptr) *is_searching = false;
     if (kept_number != nullptr) *kept_number = number;
     return number;
   }
