@@ -15,6 +15,7 @@ import dataclasses
 import sys
 
 FLOAT, BF16 = 4, 2
+MOST_SHORT_KEYS, D_HEAD = 128, 64  # src/attention/gpu/kernels.h; columns of a head
 ADAM_BYTES = 8 * FLOAT + BF16  # value, two moments and an average read and written, the gradient read twice (its norm), bf16 written
 
 
@@ -67,17 +68,31 @@ def least_bytes_of_feed_forward(rows, features, hidden):
     return 6 * of_hidden + 6 * of_features + 4 * of_weights + 2 * FLOAT * features * hidden + of_norm
 
 
-def attention(queries, keys, sentence, features):
-    """Of short sentences: a kernel each way, which reads queries, keys and values once."""
+def attention(queries, keys, sentence, asked):
+    """Of short sentences: a kernel each way, which reads queries, keys and values once. Of long ones: one forward and two backward, whose
+    blocks of 16 queries read all keys from the cache, and make passes over rows of scores in shared memory."""
+    features = asked.d_model
     pairs, all_of = queries * sentence, BF16 * features * (2 * queries + 2 * keys)
-    return ([Kernel("attention", 4 * pairs * features, all_of)],
-            [Kernel("attention", 14 * pairs * features, 2 * all_of)])
+    if sentence <= MOST_SHORT_KEYS:
+        return ([Kernel("attention", 4 * pairs * features, all_of)],
+                [Kernel("attention", 14 * pairs * features, 2 * all_of)])
+    heads = features / D_HEAD
+
+    def long(products, matrices, passes, shared_by, of_memory):
+        cached = matrices * BF16 * pairs * features / shared_by
+        rows = passes * FLOAT * pairs * heads
+        in_time = max(cached / (asked.cache_gigabytes * 1e9), rows / (asked.shared_gigabytes * 1e9))
+        return Kernel("attention", 2 * products * pairs * features, max(of_memory, in_time * asked.gigabytes * 1e9))
+
+    numbers = queries * heads
+    return ([long(2, 2, 2 + asked.row_passes, 16, all_of + 4 * FLOAT * numbers)],
+            [long(3, 3, 8, 16, all_of + 20 * FLOAT * numbers), long(4, 2, 0, 64, all_of + 16 * FLOAT * numbers)])
 
 
 def site(queries, keys, sentence, asked, is_self):
     d = asked.d_model
     projections = [linear(queries, d, 3 * d)] if is_self else [linear(queries, d, d), linear(keys, d, 2 * d)]
-    parts = projections + [attention(queries, keys, sentence, d), linear(queries, d, d, wants_bias_sums=False), norm(queries, d)]
+    parts = projections + [attention(queries, keys, sentence, asked), linear(queries, d, d, wants_bias_sums=False), norm(queries, d)]
     forward, backward = (sum((part[i] for part in parts), []) for i in (0, 1))
     if not is_self:
         forward.append(Kernel("attention", 0, keys * d * (FLOAT + BF16)))  # the encoder's result is rounded for each layer's keys and values
@@ -150,6 +165,10 @@ def main():
     parser.add_argument("--sentence", type=int, default=15, help="tokens of a sentence")
     parser.add_argument("--tflops", type=float, default=790, help="products' ceiling: a large one in bf16 on an H100 or H200, as measured")
     parser.add_argument("--gigabytes", type=float, default=4300, help="memory's ceiling, a second: an H200's, as measured; an H100's is 3000")
+    parser.add_argument("--cache-gigabytes", type=float, default=5500, help="the L2 cache's ceiling, a second, as others have measured it on an H100")
+    parser.add_argument("--shared-gigabytes", type=float, default=30000, help="shared memory's, a second: 128 bytes a cycle of 132 multiprocessors")
+    parser.add_argument("--row-passes", type=float, default=10, help="over a row of more than 128 scores, until they are weights: 3 of softmax, "
+                        "10 and more of types that search a threshold")
     parser.add_argument("--launch-us", type=float, default=20, help="what the host takes to start a kernel")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a feed-forward layer moves too many bytes")
     asked = parser.parse_args()

@@ -21,11 +21,15 @@ ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(sm_\w+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
 SHORT = re.compile(r"\bshort_kernel<.*::types::(\w+)::RowMap, .*, (?:\(int\))?(\d+), (?:\(bool\))?(\w+)>")
+LONG = re.compile(r"\blong_kernel<.*::types::(\w+)::RowMap, .*, \((?:lacuna::cuda::)?LongPass\)(\d)>")
 TILES = re.compile(r"\b(forward|backward)_kernel<.*::types::(\w+)::RowMap, (?:lacuna::cuda::)?(\w+)>")
+ONE_QUERY = re.compile(r"\bone_query_kernel<.*::types::(\w+)::RowMap, (?:lacuna::cuda::)?(\w+)>")
 ARCHITECTURES = {"sm_80": 164 << 10, "sm_90a": 228 << 10}  # shared memory of a multiprocessor
 RESERVED = 1 << 10  # of it, by each block
 REGISTERS, WARPS, BLOCKS, LANES = 65536, 64, 32, 32  # of a multiprocessor
 D_HEAD, TILE, MOST_WARPS = 64, 16, 8
+LONG_WARPS, LONG_KEYS = 4, 512
+LONG_PASSES = ["forward", "gradients of queries", "gradients of keys"]  # LongPass
 TILE_KEYS, TILE_WARPS, SEGMENTS = 256, 4, 20 * TILE  # bytes of RowSegments
 HEADER = """# Registers of the attention kernels
 
@@ -37,6 +41,12 @@ multiprocessor holds as many as its registers and shared memory have room for, b
 SHORT_HEADER = """## Short rows, in registers
 
 In bf16, with as many queries and keys as the kernel takes.
+
+"""
+LONG_HEADER = f"""
+## Long rows
+
+In bf16, with {LONG_KEYS} keys.
 
 """
 TILES_HEADER = f"""
@@ -51,6 +61,10 @@ factors of products.
 def notes_of(build, name):
     """What ptxas said of a type's kernels."""
     return build / f"src/attention/attention_on_gpu/gpu_{name}.o.ptxas"
+ONE_QUERY_HEADER = """
+## One query a row
+
+"""
 
 
 def entries(all_notes):
@@ -79,6 +93,16 @@ def shared_bytes(width, is_backward):
     return 2 * (rows * stride + (2 * width * score_stride if is_backward else 0))
 
 
+def long_bytes(which):
+    """LongRowsMemory of a tile of 16 queries over LONG_KEYS keys, or LongKeysMemory."""
+    stride, right, left = D_HEAD + 8, 64 + 8, TILE + 8
+    if which == 2:
+        return 2 * (2 * 64 * stride + 4 * TILE * stride + 2 * LONG_WARPS * TILE * left) + 2 * TILE * 64
+    groups = LONG_KEYS // 32
+    shared = 2 * (which + 1) * TILE * stride + 2 * 2 * 32 * right * LONG_WARPS + 4 * LONG_WARPS * 4 * TILE + 4 * 8 * TILE + -(-groups // 16) * 16
+    return shared + (which + 1) * 4 * LONG_KEYS * TILE
+
+
 def tile_bytes(numbers, is_backward):
     """SharedMemory of tiles of rows with TILE_KEYS keys."""
     size = 2 if numbers == "bf16" else 4
@@ -105,20 +129,28 @@ def table(header, rows):
 
 
 def page(found, release):
-    short, tiles = {}, {}
+    short, long, tiles, one_query = {}, {}, {}, {}
     for (kernel, architecture), used in found.items():
         if match := SHORT.search(kernel):
             is_backward = match[3] in ("true", "1")
             short.setdefault((match[1], is_backward, int(match[2])), {})[architecture] = used
+        elif match := LONG.search(kernel):
+            long.setdefault((match[1], int(match[2])), {})[architecture] = used
         elif match := TILES.search(kernel):
             tiles.setdefault((match[2], match[1], "bf16" if match[3] == "Bf16" else "fp32"), {})[architecture] = used
+        elif match := ONE_QUERY.search(kernel):
+            one_query.setdefault((match[1], "bf16" if match[2] == "Bf16" else "fp32"), {})[architecture] = used
     more = [*(f"registers, {a}" for a in ARCHITECTURES), "shared bytes", *(f"warps, {a}" for a in ARCHITECTURES)]
     rows = [[name, "backward" if is_backward else "forward", str(width),
              *cells(of, min(MOST_WARPS, width // TILE), shared_bytes(width, is_backward))]
             for (name, is_backward, width), of in sorted(short.items())]
     text = HEADER.format(release=release) + SHORT_HEADER + table(["type", "pass", "keys", *more], rows)
+    rows = [[name, LONG_PASSES[which], *cells(of, LONG_WARPS, long_bytes(which))] for (name, which), of in sorted(long.items())]
+    text += LONG_HEADER + table(["type", "pass", *more], rows)
     rows = [[*names, *cells(of, TILE_WARPS, tile_bytes(names[2], names[1] == "backward"))] for names, of in sorted(tiles.items())]
-    return text + TILES_HEADER + table(["type", "pass", "numbers", *more], rows)
+    text += TILES_HEADER + table(["type", "pass", "numbers", *more], rows)
+    rows = [[*names, *(str(of[a][0]) for a in ARCHITECTURES)] for names, of in sorted(one_query.items())]
+    return text + ONE_QUERY_HEADER + table(["type", "numbers", *more[:2]], rows)
 
 
 def release_of(build):

@@ -43,9 +43,9 @@ template <class Map, class Options, class T, class Block, LongPass kPass>
 const char* emulate_long_rows(const void* options, const KernelCall<T>& call, const Launch& launch) {
   const Map map = types::map_of<Map, Options>(options);
   const int blocks = kPass == LongPass::kKeyGradients ? call.schedule.num_long_keys : call.schedule.num_long_tiles;
-  emulate<Block>(blocks, call.schedule.num_heads, launch.shared_bytes, [&](const Block& block, int index, int place, unsigned char* memory) {
-    long_block<kPass>(map, call, block, index, place, memory);
-  });
+  emulate<Block>(
+      blocks, call.schedule.num_heads, launch.shared_bytes,
+      [&](const Block& block, int index, int place, unsigned char* memory) { long_block<kPass>(map, call, block, index, place, memory); });
   return nullptr;
 }
 

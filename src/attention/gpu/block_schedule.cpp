@@ -137,8 +137,7 @@ class LongSentences {
   }
 
   bool take(const Visible& visible) const {
-    LongLaunch least = {.groups = 1};
-    return is_possible_ && !visible.has_gaps() && set_bytes(least, /*keeps_rows_outside=*/true) &&
+    return is_possible_ && !visible.has_gaps() && bytes(1, rules_.wants_gradients).shared <= rules_.limit &&
            (!rules_.wants_gradients || keys_bytes() <= rules_.limit);
   }
 
@@ -157,7 +156,8 @@ class LongSentences {
         keys.begin = std::min(keys.begin, tile);
         keys.end = tile + 1;
       }
-      lists.long_tiles.push_back({index, kTile * tile, begin / kKeyGroup, std::max(begin / kKeyGroup + 1, (end + kKeyGroup - 1) / kKeyGroup)});
+      lists.long_tiles.push_back(
+          {index, kTile * tile, begin / kKeyGroup, std::max(begin / kKeyGroup + 1, (end + kKeyGroup - 1) / kKeyGroup)});
     }
     lists.long_sentences.push_back(sentence);
   }
@@ -165,16 +165,24 @@ class LongSentences {
   /// Sorts the tiles of `lists` by the width of their sentence's, and adds a launch for each width.
   void add_launches(ScheduleLists& lists) const {
     if (lists.long_sentences.empty()) return;
-    std::vector<int> widths(lists.long_sentences.size(), kLeastGroups);
-    for (const LongTile& tile : lists.long_tiles)
-      for (int& width = widths[static_cast<size_t>(tile.sentence)]; width < tile.end - tile.begin;) width *= 2;
+    std::vector<int> widths(lists.long_sentences.size(), 0);
+    for (const LongTile& tile : lists.long_tiles) {
+      int& width = widths[static_cast<size_t>(tile.sentence)];
+      width = std::max(width, rounded(tile.end - tile.begin));
+    }
     const auto width_of = [&](const LongTile& tile) { return widths[static_cast<size_t>(tile.sentence)]; };
-    std::stable_sort(lists.long_tiles.begin(), lists.long_tiles.end(), [&](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
+    std::stable_sort(lists.long_tiles.begin(), lists.long_tiles.end(),
+                     [&](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
     for (size_t i = 0; i < lists.long_tiles.size(); ++i) {
       const int width = width_of(lists.long_tiles[i]);
       if (i == 0 || width != lists.long_launches.back().groups) {
-        LongLaunch& launch = lists.long_launches.emplace_back(LongLaunch{.groups = width, .first = static_cast<int>(i)});
-        if (!set_bytes(launch, /*keeps_rows_outside=*/false)) set_bytes(launch, /*keeps_rows_outside=*/true);
+        const BlockBytes forward = bytes(width, false), backward = bytes(width, true);
+        lists.long_launches.push_back({.groups = width,
+                                       .first = static_cast<int>(i),
+                                       .forward_bytes = forward.shared,
+                                       .backward_bytes = backward.shared,
+                                       .forward_row_bytes = forward.rows,
+                                       .backward_row_bytes = backward.rows});
       }
       ++lists.long_launches.back().count;
     }
@@ -182,7 +190,12 @@ class LongSentences {
   }
 
  private:
-  static constexpr int kLeastGroups = 8;  // of a launch: with fewer, a block's memory hardly shrinks
+  /// Returns so many groups or some more: 8, 12, 16, 24, ... With fewer than 8, a block's memory hardly shrinks.
+  static int rounded(int groups) {
+    int width = 8;
+    while (width < groups) width += width % 3 == 0 ? width / 3 : width / 2;
+    return width;
+  }
 
   /// The range of keys that any of some queries sees; empty = {0, 0}.
   static std::pair<int32_t, int32_t> keys_of(const Visible& visible, int32_t first, int32_t last) {
@@ -195,26 +208,24 @@ class LongSentences {
     return {end > 0 ? begin : 0, end};
   }
 
-  /// Sets what the launch's blocks need; returns true if they have so much shared memory. The backward pass needs more, but where there is
-  /// none, the forward pass alone decides.
-  bool set_bytes(LongLaunch& launch, bool keeps_rows_outside) const {
-    const auto set = [&]<class T>(T /*type*/, bool is_backward, int64_t& shared, int64_t& rows) {
-      const LongRowsMemory<T> memory(nullptr, nullptr, keeps_rows_outside, whole_tiles(rules_.d_head), launch.groups, rules_.needs_scores,
+  /// Returns what a block needs for a tile that sees so many groups of keys: its rows lie in shared memory if they fit.
+  BlockBytes bytes(int groups, bool is_backward) const {
+    const BlockBytes all = bytes(groups, is_backward, /*keeps_rows_outside=*/false);
+    return all.shared <= rules_.limit ? all : bytes(groups, is_backward, /*keeps_rows_outside=*/true);
+  }
+  BlockBytes bytes(int groups, bool is_backward, bool keeps_rows_outside) const {
+    const auto of = [&]<class T>(T /*type*/) -> BlockBytes {
+      const LongRowsMemory<T> memory(nullptr, nullptr, keeps_rows_outside, whole_tiles(rules_.d_head), groups, rules_.needs_scores,
                                      kLongWarps, is_backward);
-      shared = memory.bytes;
-      rows = memory.row_bytes;
+      return {memory.bytes, memory.row_bytes};
     };
-    for (const bool is_backward : {false, true}) {
-      int64_t& shared = is_backward ? launch.backward_bytes : launch.forward_bytes;
-      int64_t& rows = is_backward ? launch.backward_row_bytes : launch.forward_row_bytes;
-      rules_.in_bf16 ? set(Bf16(0.f), is_backward, shared, rows) : set(0.f, is_backward, shared, rows);
-    }
-    return (rules_.wants_gradients ? launch.backward_bytes : launch.forward_bytes) <= rules_.limit;
+    return rules_.in_bf16 ? of(Bf16(0.f)) : of(0.f);
   }
 
   int64_t keys_bytes() const {
     const int width = whole_tiles(rules_.d_head);
-    return rules_.in_bf16 ? LongKeysMemory<Bf16>(nullptr, width, 0, kLongWarps).bytes : LongKeysMemory<float>(nullptr, width, 0, kLongWarps).bytes;
+    return rules_.in_bf16 ? LongKeysMemory<Bf16>(nullptr, width, 0, kLongWarps).bytes
+                          : LongKeysMemory<float>(nullptr, width, 0, kLongWarps).bytes;
   }
 
   const MemoryRules& rules_;
@@ -224,7 +235,12 @@ class LongSentences {
 class Scheduler {
  public:
   Scheduler(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
-      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)), short_(call, rules), long_sentences_(call, rules) {
+      : call_(call),
+        rules_(rules),
+        head_(heads.front()),
+        most_warps_(most_warps(rules)),
+        short_(call, rules),
+        long_sentences_(call, rules) {
     long_.heads = heads;
     lists_.heads = std::move(heads);
     long_.warps = lists_.warps = std::min(most_warps_, warps_for(call));

@@ -22,9 +22,9 @@ struct ShortLaunch {
 
 /// Tiles of long rows that one kernel works on.
 struct LongLaunch {
-  int groups;                                     ///< of keys that the widest tile sees, rounded up
-  int first = 0, count = 0;                       ///< of ScheduleLists::long_tiles
-  int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
+  int groups;                                             ///< of keys that the widest tile sees, rounded up
+  int first = 0, count = 0;                               ///< of ScheduleLists::long_tiles
+  int64_t forward_bytes = 0, backward_bytes = 0;          ///< of shared memory that a block needs
   int64_t forward_row_bytes = 0, backward_row_bytes = 0;  ///< of the device's memory, each block; 0: rows lie in shared memory
 };
 

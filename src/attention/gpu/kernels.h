@@ -172,9 +172,10 @@ struct KernelCall {
   int64_t row_bytes;
   double* number_gradients;  ///< [Tq, H, num_numbers], zero at first
 
-  float* row_results;         ///< of long rows: [Tq, H, kRowResults], what LongRowRecord::of_weights says
-  unsigned char* has_weight;  ///< [heads of the schedule, BlockSchedule::num_long_blocks]: 0 where no query of a tile weighs a key of a group
-  LongRowRecord* records;     ///< backward: [Tq, H]
+  float* row_results;  ///< of long rows: [Tq, H, kRowResults], what LongRowRecord::of_weights says
+  unsigned char*
+      has_weight;          ///< [heads of the schedule, BlockSchedule::num_long_blocks]: 0 where no query of a tile weighs a key of a group
+  LongRowRecord* records;  ///< backward: [Tq, H]
 };
 
 /// The launch parameters of a kernel.

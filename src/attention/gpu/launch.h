@@ -140,8 +140,11 @@ const char* start_short_rows(const void* options, const KernelCall<T>& call, con
   });
 }
 
+/// With more than so many blocks on a multiprocessor, there are too few registers.
+constexpr int kLongBlocks[] = {3, 3, 2};  // by LongPass
+
 template <class Map, class T, LongPass kPass>
-__global__ void __launch_bounds__(Block::kLanes* kLongWarps)
+__global__ void __launch_bounds__(Block::kLanes* kLongWarps, kLongBlocks[static_cast<int>(kPass)])
     long_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
   extern __shared__ __align__(128) unsigned char memory[];
   long_block<kPass>(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);

@@ -39,14 +39,26 @@ struct ResultLog {
   bool is_searching = false;
 };
 
-/// The elements of a lane, in memory: element i of the lane's n-th group.
+/// The elements of a lane, in memory: element i of the lane's n-th group. Those that the lanes of a warp read at once lie side by side.
 template <class Block>
 struct LaneElements {
   using Number = PerRow<Block>;
   static constexpr int kOwnOfGroup = LaneLayout<Block>::share(kKeyGroup);
-  Number* first;  ///< the lane's
+  float* first;  ///< the lane's
 
-  LACUNA_HD Number& at(int n, int i) const { return first[(n * kOwnOfGroup + i) * Block::kLanes]; }
+  LACUNA_HD Number get(int n, int i) const {
+    Number number;
+    LACUNA_UNROLL
+    for (int r = 0; r < Number::kRows; ++r) number.of[r] = *place(n, i, r);
+    return number;
+  }
+  LACUNA_HD void set(int n, int i, Number number) const {
+    LACUNA_UNROLL
+    for (int r = 0; r < Number::kRows; ++r) *place(n, i, r) = number.of[r];
+  }
+
+ private:
+  LACUNA_HD float* place(int n, int i, int r) const { return first + ((n * kOwnOfGroup + i) * Number::kRows + r) * Block::kLanes; }
 };
 
 /// The rows (attention/rows/row.h) of kTile queries, all of them at once. A row's bits do not depend on the others. All threads of the
@@ -80,8 +92,8 @@ struct LongRow {
   LACUNA_HD scalar max(F f) const {
     const scalar lowest = -std::numeric_limits<float>::infinity();
     scalar top[] = {lowest};
-    for_each([&](int key, scalar& element) {
-      const scalar x = select(seen->contain(key), f(element), lowest);
+    for_each([&](int n, int i) {
+      const scalar x = select(seen->contain(key(n, i)), f(elements.get(n, i)), lowest);
       top[0] = select(x > top[0], x, top[0]);
     });
     top[0] = top[0].each([this](float x) { return block->max_of_row(x); });
@@ -92,50 +104,48 @@ struct LongRow {
   template <class F>
   LACUNA_HD scalar sum(F f) const {
     scalar total;
-    sum_terms([&](int /*key*/, scalar& element, int, int, scalar& term) { term = f(element); }, std::index_sequence<0>(), total);
+    sum_terms([&](int n, int i, scalar& term) { term = f(elements.get(n, i)); }, std::index_sequence<0>(), total);
     return total;
   }
   template <class F>
   LACUNA_HD scalar sum(LongRow other, F f) const {
     scalar total;
-    sum_terms([&](int /*key*/, scalar& element, int n, int i, scalar& term) { term = f(element, other.elements.at(n, i)); },
-              std::index_sequence<0>(), total);
+    sum_terms([&](int n, int i, scalar& term) { term = f(elements.get(n, i), other.elements.get(n, i)); }, std::index_sequence<0>(), total);
     return total;
   }
   template <class F>
   LACUNA_HD scalar sum_indexed(F f) const {
     scalar total;
-    sum_terms([&](int key, scalar& element, int, int, scalar& term) { term = f(element, scalar(key)); }, std::index_sequence<0>(), total);
+    sum_terms([&](int n, int i, scalar& term) { term = f(elements.get(n, i), scalar(key(n, i))); }, std::index_sequence<0>(), total);
     return total;
   }
   template <class F, std::same_as<scalar>... Totals>
   LACUNA_HD void sums(F f, Totals&... totals) const {
-    sum_terms([&](int /*key*/, scalar& element, int, int, auto&... term) { f(element, term...); },
-              std::make_index_sequence<sizeof...(Totals)>(), totals...);
+    sum_terms([&](int n, int i, auto&... term) { f(elements.get(n, i), term...); }, std::make_index_sequence<sizeof...(Totals)>(),
+              totals...);
   }
   template <class F, std::same_as<scalar>... Totals>
   LACUNA_HD void sums(LongRow other, F f, Totals&... totals) const {
-    sum_terms([&](int /*key*/, scalar& element, int n, int i, auto&... term) { f(element, other.elements.at(n, i), term...); },
+    sum_terms([&](int n, int i, auto&... term) { f(elements.get(n, i), other.elements.get(n, i), term...); },
               std::make_index_sequence<sizeof...(Totals)>(), totals...);
   }
   template <class F>
   LACUNA_HD void map(F f) const {
-    for_each([&](int /*key*/, scalar& element) { element = f(element); });
+    for_each([&](int n, int i) { elements.set(n, i, f(elements.get(n, i))); });
   }
   template <class F>
   LACUNA_HD void map(LongRow other, F f) const {
-    for (int n = 0; n < num_groups; ++n)
-      for (int i = 0; i < kOwn; ++i) elements.at(n, i) = f(elements.at(n, i), other.elements.at(n, i));
+    for_each([&](int n, int i) { elements.set(n, i, f(elements.get(n, i), other.elements.get(n, i))); });
   }
   template <class F>
   LACUNA_HD scalar map_and_sum(F f) const {
     scalar total;
-    sum_terms([&](int /*key*/, scalar& element, int, int, scalar& term) { term = element = f(element); }, std::index_sequence<0>(), total);
+    sum_terms([&](int n, int i, scalar& term) { elements.set(n, i, term = f(elements.get(n, i))); }, std::index_sequence<0>(), total);
     return total;
   }
   template <class F>
   LACUNA_HD void map_indexed(F f) const {
-    for_each([&](int key, scalar& element) { element = f(element, scalar(key)); });
+    for_each([&](int n, int i) { elements.set(n, i, f(elements.get(n, i), scalar(key(n, i)))); });
   }
 
  private:
@@ -144,13 +154,14 @@ struct LongRow {
 
   LACUNA_HD int key(int n, int i) const { return kKeyGroup * (first_group + n * block->warps()) + Layout::column(block->lane(), i); }
 
+  /// f(n, i) for every element.
   template <class F>
   LACUNA_HD void for_each(F f) const {
     for (int n = 0; n < num_groups; ++n)
-      for (int i = 0; i < kOwn; ++i) f(key(n, i), elements.at(n, i));
+      for (int i = 0; i < kOwn; ++i) f(n, i);
   }
 
-  /// Sums the terms that f(key, element, n, i, terms...) sets, in parts of parts: a single chain of sums would lose precision.
+  /// Sums the terms that f(n, i, terms...) sets, in parts of parts: a single chain of sums would lose precision.
   template <class F, size_t... I, class... Totals>
   LACUNA_HD void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
     static_assert(sizeof...(I) <= kMostRowSums);
@@ -159,7 +170,7 @@ struct LongRow {
     for (int n = 0; n < num_groups; ++n) {
       scalar of_group[] = {((void)I, scalar(0))...}, term[sizeof...(I)];
       for (int i = 0; i < kOwn; ++i) {
-        f(key(n, i), elements.at(n, i), n, i, term[I]...);
+        f(n, i, term[I]...);
         const TruthPerRow<Block> counts = seen->contain(key(n, i));
         ((of_group[I] += select(counts, term[I], scalar(0))), ...);
       }

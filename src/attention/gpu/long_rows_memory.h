@@ -28,12 +28,12 @@ struct LongRowsMemory {
   static constexpr int kRing = kKeyGroup * right_stride<T>();  ///< elements of one of a warp's two buffers
   static_assert(kTile * kSumStride * sizeof(float) <= 2 * kRing * sizeof(T));
 
-  int stride;                    ///< of queries
-  T *queries, *context_gradient;  // [kTile, stride]: 0 behind the last
-  T* ring;                        // [2, kKeyGroup, right_stride], of each warp: keys or values, kColumns of their columns
-  float* joined;                  // LongRow::joined
-  float* log;                     // ResultLog::to
-  unsigned char* flags;           // [groups]: KernelCall::has_weight of the tile
+  int stride;                          ///< of queries
+  T *queries, *context_gradient;       // [kTile, stride]: 0 behind the last
+  T* ring;                             // [2, kKeyGroup, right_stride], of each warp: keys or values, kColumns of their columns
+  float* joined;                       // LongRow::joined
+  float* log;                          // ResultLog::to
+  unsigned char* flags;                // [groups]: KernelCall::has_weight of the tile
   float *weights, *gradient, *scores;  // elements of rows: shared out among lanes (LaneElements)
   int64_t bytes, row_bytes;            ///< of all in shared memory, and of those in the device's
 
@@ -61,10 +61,10 @@ struct LongRowsMemory {
 /// The shared memory of a block that finds the gradients of keys of long rows.
 template <class T>
 struct LongKeysMemory {
-  int stride;            ///< of keys and queries
-  T *keys, *values;      // [kLongKeys, stride]
+  int stride;             ///< of keys and queries
+  T *keys, *values;       // [kLongKeys, stride]
   T *weights, *gradient;  // [kTile, left_stride], of each warp
-  int64_t bytes;         ///< of all
+  int64_t bytes;          ///< of all
 
   LACUNA_HD LongKeysMemory(unsigned char* begin, int width, int warp, int warps) : stride(row_stride<T>(width)) {
     constexpr int kProduct = kTile * left_stride<T>();
@@ -80,9 +80,9 @@ struct LongKeysMemory {
   }
 
   // Of a tile of queries and of the next, in turn.
-  LACUNA_HD T* queries(int buffer) const { return rows_ + 2 * buffer * kTile * stride; }           // [kTile, stride]
+  LACUNA_HD T* queries(int buffer) const { return rows_ + 2 * buffer * kTile * stride; }                 // [kTile, stride]
   LACUNA_HD T* context_gradient(int buffer) const { return rows_ + (2 * buffer + 1) * kTile * stride; }  // [kTile, stride]
-  LACUNA_HD LongRowRecord* records(int buffer) const { return records_ + buffer * kTile; }         // [kTile]
+  LACUNA_HD LongRowRecord* records(int buffer) const { return records_ + buffer * kTile; }               // [kTile]
 
  private:
   T* rows_;

@@ -148,7 +148,8 @@ class GpuRun {
   Tensor forward(KeptResults* kept) {
     Tensor result = at::empty(call_.q.sizes(), call_.q.options());
     shared_.context = matrix_of<T>(result);
-    if (kept != nullptr && has_long_rows()) kept->row_results = at::empty({call_.q.size(0), call_.q.size(1), kRowResults}, numbers_.options());
+    if (kept != nullptr && has_long_rows())
+      kept->row_results = at::empty({call_.q.size(0), call_.q.size(1), kRowResults}, numbers_.options());
     if (kept != nullptr) kept->has_weight.resize(schedules_.all.size());
     for (const UploadedSchedule& one : schedules_.all) {
       shared_.schedule = one.schedule;
