@@ -72,11 +72,18 @@ class LongQueries : LongRowsBase<Map, T, Block> {
 
   /// The row's elements in `rows`.
   LACUNA_DEVICE LaneElements<Block> elements(float* rows) const {
-    return {rows + int64_t{block_.warp()} * groups_of_warp() * kKeyGroup * kTile + block_.lane()};
+    return {rows + int64_t{block_.warp()} * groups_of_warp(tile_.end - tile_.begin) * kKeyGroup * kTile + block_.lane()};
   }
   LACUNA_DEVICE LongRow<Block> row(float* rows, ResultLog& log) const {
     const int first = first_group(), count = (tile_.end - first + block_.warps() - 1) / block_.warps();
-    return {elements(rows), first, count > 0 ? count : 0, &seen_, memory_.joined, &log, &block_};
+    return {elements(rows), first, count > 0 ? count : 0, seen_, memory_.joined, scratch(), &log, &block_};
+  }
+  /// Where the lane may pack its elements: in place of keys, if they fit there. Whether it may depends on the sentence alone, as the order
+  /// of sums then does.
+  LACUNA_DEVICE float* scratch() const {
+    const auto of_warp = static_cast<int>(2 * memory_.kRing * sizeof(T) / sizeof(float));
+    const bool fits = groups_of_warp(this->groups()) * kKeyGroup * kTile <= of_warp;
+    return fits ? floats_of(block_.warp()) + block_.lane() : nullptr;
   }
 
   LACUNA_DEVICE types::RowContext<Number> context_of(Number* numbers, Number* kept, bool is_recalled) const {
@@ -295,7 +302,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
   }
   /// Puts the warp's sums where it had keys.
   LACUNA_DEVICE void put_sums(const Number* sums) const {
-    float* const to = sums_of(block_.warp());
+    float* const to = floats_of(block_.warp());
     LACUNA_UNROLL
     for (int i = 0; i < kSquares * kOwnOfTile; ++i) {
       LACUNA_UNROLL
@@ -308,11 +315,12 @@ class LongQueries : LongRowsBase<Map, T, Block> {
       const int r = i / kColumns, column = i % kColumns;
       if (tile_.first + r >= sentence_.queries || c + column >= call_.d_head) continue;
       float sum = 0;
-      for (int warp = 0; warp < block_.warps(); ++warp) sum += sums_of(warp)[r * kSumStride + column];
+      for (int warp = 0; warp < block_.warps(); ++warp) sum += floats_of(warp)[r * kSumStride + column];
       out.data[this->query_row(tile_.first + r) * out.row + head_ * out.head + c + column] = static_cast<T>(sum);
     }
   }
-  LACUNA_DEVICE float* sums_of(int warp) const { return reinterpret_cast<float*>(memory_.ring + int64_t{warp} * 2 * memory_.kRing); }
+  /// A warp's buffers of keys, for other use.
+  LACUNA_DEVICE float* floats_of(int warp) const { return reinterpret_cast<float*>(memory_.ring + int64_t{warp} * 2 * memory_.kRing); }
 
   // --- keys ---
 
@@ -361,7 +369,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
     const int warps = block_.warps();
     return tile_.begin + (block_.warp() + warps - tile_.begin % warps) % warps;
   }
-  LACUNA_DEVICE int groups_of_warp() const { return (tile_.end - tile_.begin + block_.warps() - 1) / block_.warps(); }
+  LACUNA_DEVICE int groups_of_warp(int groups) const { return (groups + block_.warps() - 1) / block_.warps(); }
   LACUNA_DEVICE T* ring(int buffer) const { return memory_.ring + (int64_t{block_.warp()} * 2 + buffer) * memory_.kRing; }
 
   const LongTile& tile_;

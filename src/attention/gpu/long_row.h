@@ -56,13 +56,12 @@ struct LaneElements {
     LACUNA_UNROLL
     for (int r = 0; r < Number::kRows; ++r) *place(n, i, r) = number.of[r];
   }
-
- private:
+  /// That of the lane's row r.
   LACUNA_HD float* place(int n, int i, int r) const { return first + ((n * kOwnOfGroup + i) * Number::kRows + r) * Block::kLanes; }
 };
 
 /// The rows (attention/rows/row.h) of kTile queries, all of them at once. A row's bits do not depend on the others. All threads of the
-/// block call every function.
+/// block call every function; what is packed has sums and a maximum alone.
 template <class Block>
 struct LongRow {
   using scalar = PerRow<Block>;
@@ -70,10 +69,12 @@ struct LongRow {
 
   LaneElements<Block> elements;
   int first_group, num_groups;  ///< the warp's: so many, each block.warps() behind the one before
-  const KeyRuns<Block>* seen;   ///< at least one key in each row
+  KeyRuns<Block> seen;          ///< at least one key in each row
   float* joined;                ///< [warps, kMostRowSums, kTile] in shared memory
+  float* scratch;               ///< the lane's, for as many elements as it has; null = there is no room
   ResultLog* log;
   const Block* block;
+  bool is_packed = false;  ///< in place of the keys, `seen` holds how many elements each row of the lane has
 
   LACUNA_HD int size() const { return kKeyGroup * num_groups * block->warps(); }
   /// Returns f(number of the row's keys) for each row.
@@ -81,7 +82,7 @@ struct LongRow {
   LACUNA_HD scalar of_sizes(F f) const {
     scalar sizes;
     LACUNA_UNROLL
-    for (int r = 0; r < scalar::kRows; ++r) sizes.of[r] = static_cast<float>(f(seen->end[r] - seen->begin[r]));
+    for (int r = 0; r < scalar::kRows; ++r) sizes.of[r] = static_cast<float>(f(seen.end[r] - seen.begin[r]));
     write_down(sizes);
     return sizes;
   }
@@ -93,7 +94,7 @@ struct LongRow {
     const scalar lowest = -std::numeric_limits<float>::infinity();
     scalar top[] = {lowest};
     for_each([&](int n, int i) {
-      const scalar x = select(seen->contain(key(n, i)), f(elements.get(n, i)), lowest);
+      const scalar x = select(seen.contain(key(n, i)), f(elements.get(n, i)), lowest);
       top[0] = select(x > top[0], x, top[0]);
     });
     top[0] = top[0].each([this](float x) { return block->max_of_row(x); });
@@ -148,11 +149,35 @@ struct LongRow {
     for_each([&](int n, int i) { elements.set(n, i, f(elements.get(n, i), scalar(key(n, i)))); });
   }
 
+  /// Returns the elements above `bound`, at least one in each row: each lane packs its own.
+  LACUNA_HD LongRow above(scalar bound) const {
+    if (scratch == nullptr) return *this;
+    LongRow packed = *this;
+    packed.elements.first = scratch;
+    packed.is_packed = true;
+    packed.seen = {};
+    packed.num_groups = 0;
+    for_each([&](int n, int i) {
+      const scalar x = elements.get(n, i);
+      const TruthPerRow<Block> counts = seen.contain(key(n, i));
+      LACUNA_UNROLL
+      for (int r = 0; r < Layout::kRows; ++r) {
+        if (!counts.of[r] || x.of[r] <= bound.of[r]) continue;  // NaN stays
+        const int last = packed.seen.end[r]++;
+        *packed.elements.place(last / kOwn, last % kOwn, r) = x.of[r];
+        packed.num_groups = last / kOwn < packed.num_groups ? packed.num_groups : last / kOwn + 1;
+      }
+    });
+    return packed;
+  }
+
  private:
   using Layout = LaneLayout<Block>;
   static constexpr int kOwn = LaneElements<Block>::kOwnOfGroup;
 
-  LACUNA_HD int key(int n, int i) const { return kKeyGroup * (first_group + n * block->warps()) + Layout::column(block->lane(), i); }
+  /// The key of an element; of a packed row, its place.
+  LACUNA_HD int key(int n, int i) const { return is_packed ? kOwn * n + i : key_of(n, i); }
+  LACUNA_HD int key_of(int n, int i) const { return kKeyGroup * (first_group + n * block->warps()) + Layout::column(block->lane(), i); }
 
   /// f(n, i) for every element.
   template <class F>
@@ -171,7 +196,7 @@ struct LongRow {
       scalar of_group[] = {((void)I, scalar(0))...}, term[sizeof...(I)];
       for (int i = 0; i < kOwn; ++i) {
         f(n, i, term[I]...);
-        const TruthPerRow<Block> counts = seen->contain(key(n, i));
+        const TruthPerRow<Block> counts = seen.contain(key(n, i));
         ((of_group[I] += select(counts, term[I], scalar(0))), ...);
       }
       ((part[I] += of_group[I]), ...);

@@ -245,6 +245,8 @@ LACUNA_HD R above(R scores, typename R::scalar bound) {
     constexpr int kWorthPacking = 64;  // in shorter rows, packing costs what it saves
     const auto is_above = [=](auto x) { return typename R::scalar(1) - is_at_least(-x, -bound); };  // NaN too
     if (scores.size() >= kWorthPacking) return scores.pack(is_above);
+  } else if constexpr (requires { scores.above(bound); }) {
+    return scores.above(bound);
   }
   return scores;
 }
