@@ -114,6 +114,26 @@ TEST_P(LongRows, EqualTheReferenceOnWarpsOf32Lanes) {
   }
 }
 
+// Rows in shared memory, and longer ones that lie in the device's.
+TEST_P(LongRows, EqualTheReferenceOnAGpu) {
+  const std::vector<Engine> engines = call_engines();
+  if (std::find(engines.begin(), engines.end(), Engine::kGpu) == engines.end()) GTEST_SKIP() << "no GPU in this build or machine";
+  const Case cases[] = {{{500, 150}, {500, 150}, 64, "full", true, 0.1},
+                        {{1100}, {1100}, 40},
+                        {{700}, {700}, 72, "{type: local, window: 200}", false, 0.1}};
+  for (const Variant& variant : variants()) {
+    if (!is_smooth(variant)) continue;
+    for (const Case& one : cases) {
+      SCOPED_TRACE(variant.name() + ", " + name_of(one));
+      const Outcome expected = outcome_of_case(one, variant, at::kDouble);
+      use(Engine::kGpu);
+      const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
+      expect_near(found, expected, kBf16);
+      expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
+    }
+  }
+}
+
 // Where rows lie in the device's memory, for some tiles at a time.
 TEST_P(LongRows, HaveTheSameBitsWhereverTheyLie) {
   const Case one = {{150, 20}, {150, 300}, 8, "full", false, 0.1};
