@@ -110,9 +110,9 @@ class LongRowsBase {
     const int together = call_.is_aligned ? static_cast<int>(16 / sizeof(T)) : 1;
     for (int r = worker / kWorkersOfRow; r < count; r += workers / kWorkersOfRow) {
       const int64_t row = at(r);
-      const T* const first = from.data + row * from.row + head_ * from.head;
+      const T* const first = row < 0 ? nullptr : from.data + row * from.row + head_ * from.head;
       for (int column = c + worker % kWorkersOfRow * together; column < end; column += kWorkersOfRow * together) {
-        const bool is_there = row >= 0 && column < call_.d_head;
+        const bool is_there = first != nullptr && column < call_.d_head;
         T* const place = to + r * stride + column - c;
         if (call_.is_aligned) {
           AsyncCopies::begin_16_bytes(is_there ? first + column : nullptr, place);
