@@ -56,15 +56,15 @@ With rows of {TILE_KEYS} keys side by side, and no positions. Shorter rows leave
 factors of products.
 
 """
+ONE_QUERY_HEADER = """
+## One query a row
+
+"""
 
 
 def notes_of(build, name):
     """What ptxas said of a type's kernels."""
     return build / f"src/attention/attention_on_gpu/gpu_{name}.o.ptxas"
-ONE_QUERY_HEADER = """
-## One query a row
-
-"""
 
 
 def entries(all_notes):
