@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What an update of training costs on a GPU, by arithmetic: gpu_cost.py --d-model 512 --batch-tokens 4096
+"""What an update of training costs on a GPU, or a step of decoding, by arithmetic: gpu_cost.py --d-model 512 --batch-tokens 4096
 
   scripts/gpu_cost.py                                  # the base model, 8,000 pieces, batches of 4,096 target tokens
   scripts/gpu_cost.py --d-model 1024 --d-ff 4096 --vocab 32000 --batch-tokens 16384
+  scripts/gpu_cost.py --decode 200 --beam 5            # a step of 200 sentences of the base model at once, with beams of 5
 
 Lists every kernel of an update in bf16 as src/kernels and src/attention start them, with the operations it does and the bytes it reads and
 writes, and adds up. A kernel takes as long as the slower of the two, at the given ceilings; the host starts kernels one after the other. The
-update takes as long as the slower of kernels and host. What small products lose is left out: no update is faster than this.
+update takes as long as the slower of kernels and host. What small products lose is left out: no update is faster than this. A step of
+decoding is a queue of kernels too, and then the host chooses hypotheses, which is left out.
 
 With --check it exits with 1 where a feed-forward layer with its norm moves more than 1.3 times the bytes that it has to.
 """
@@ -128,19 +130,52 @@ def around_layers(asked):
             Kernel("optimizer", 15 * weights, (ADAM_BYTES + 2 * FLOAT) * weights, 10)]
 
 
+def one_query(asked, keys_read, keys, writes_newest):
+    """Attention of one query a row: reads queries and keys, writes the context, and of self attention the newest keys and values."""
+    rows, d = asked.decode * asked.beam, asked.d_model
+    return Kernel("attention", 4 * rows * keys * d, BF16 * d * (rows * (6 if writes_newest else 2) + 2 * keys_read))
+
+
+def kernels_of_step(asked):
+    """A step in the middle of the sentences."""
+    rows, d, f, v, keys = asked.decode * asked.beam, asked.d_model, asked.d_ff, asked.vocab, asked.sentence / 2
+    of_norm = norm(rows, d)[0]
+    layer_kernels = [product(rows, d, 3 * d), one_query(asked, rows * keys, keys, writes_newest=True), product(rows, d, d), *of_norm,
+                     product(rows, d, d), one_query(asked, asked.decode * asked.sentence, asked.sentence, writes_newest=False),
+                     product(rows, d, d), *of_norm, product(rows, d, f), product(rows, f, d), *of_norm]
+    around = [Kernel("slots", 0, 2 * FLOAT * rows * keys), Kernel("embedding", 0, 2 * FLOAT * rows * d), *of_norm,
+              Kernel("best tokens", 0, (FLOAT + BF16) * rows * d), product(rows, d, v, result=FLOAT, part="best tokens"),
+              Kernel("best tokens", 10 * rows * v, 3 * FLOAT * rows * v)]
+    return asked.layers * layer_kernels + around
+
+
+def report_step(asked):
+    kernels, rows = kernels_of_step(asked), asked.decode * asked.beam
+    table(kernels, "step", asked)
+    device, host = sum(k.seconds(asked) for k in kernels), sum(k.launches for k in kernels) * asked.launch_us * 1e-6
+    there, back = 24 * rows, FLOAT * rows * (4 * asked.beam + 1)  # model/device_slots.cpp, kernels/best_tokens.cpp
+    print(f"one copy there of {there:,} bytes, one back of {back:,}, one wait")
+    print(f"GPU {1e3 * device:.2f} ms, host {1e3 * host:.2f} ms at {asked.launch_us} us a launch: at most "
+          f"{asked.decode / max(device, host):,.0f} tokens/s, without the search")
+
+
 def kernels_of(asked):
     return [kernel for _ in range(asked.layers) for is_decoder in (False, True) for kernel in layer(asked, is_decoder)] + around_layers(asked)
 
 
-def report(asked):
-    kernels = kernels_of(asked)
+def table(kernels, whole, asked):
     print(f"{'part':<12}{'launches':>10}{'GFLOP':>10}{'GB':>8}{'ms':>8}")
     rows = {}
     for kernel in kernels:
         rows.setdefault(kernel.part, []).append(kernel)
-    for part, all_of in [*rows.items(), ("update", kernels)]:
+    for part, all_of in [*rows.items(), (whole, kernels)]:
         print(f"{part:<12}{sum(k.launches for k in all_of):>10.0f}{sum(k.flops for k in all_of) / 1e9:>10.1f}"
               f"{sum(k.bytes for k in all_of) / 1e9:>8.2f}{1e3 * sum(k.seconds(asked) for k in all_of):>8.2f}")
+
+
+def report(asked):
+    kernels = kernels_of(asked)
+    table(kernels, "update", asked)
     device, host = sum(k.seconds(asked) for k in kernels), sum(k.launches for k in kernels) * asked.launch_us * 1e-6
     slower = max(device, host)
     encoder, decoder = (sum(k.launches for k in layer(asked, is_decoder)) for is_decoder in (False, True))
@@ -170,9 +205,14 @@ def main():
     parser.add_argument("--row-passes", type=float, default=10, help="over a row of more than 128 scores, until they are weights: 3 of softmax, "
                         "10 and more of types that search a threshold")
     parser.add_argument("--launch-us", type=float, default=20, help="what the host takes to start a kernel")
+    parser.add_argument("--decode", type=int, metavar="SENTENCES", help="a step of decoding so many sentences at once, in place of an update")
+    parser.add_argument("--beam", type=int, default=5, help="hypotheses of a sentence")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a feed-forward layer moves too many bytes")
     asked = parser.parse_args()
     asked.source_tokens = asked.source_tokens or asked.batch_tokens
+    if asked.decode:
+        report_step(asked)
+        return
     report(asked)
     ratio = bytes_ratio(asked)
     print(f"a feed-forward layer with its norm moves {ratio:.2f} times the bytes that it has to")

@@ -17,6 +17,7 @@ struct ForwardContext {
   uint64_t seed = 0;                       ///< of the run; keys every dropout mask
   int64_t step = 0;                        ///< the optimizer update that this pass belongs to
   Precision precision = Precision::kFp32;  ///< of the factors of matrix products, in training
+  Precision decoding = Precision::kFp32;   ///< of the factors of products without gradients, on a GPU
   AttentionProbe* probe = nullptr;         ///< sees every attention weight; null = none
   Regularizer* regularizer = nullptr;      ///< gathers what layers add to the loss; null = they add nothing
   AlignmentGuide* guide = nullptr;         ///< what teaches a head of cross attention to align; null = nothing

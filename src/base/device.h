@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -39,13 +40,35 @@ void on_gpu(at::Device device, const F& start) {
   throw MachineError(text);
 }
 
+/// What tensor_of() and on_host() have copied in this process. Tensors on the CPU count as if they were on a GPU, for tests that emulate
+/// one.
+struct DeviceCopies {
+  std::atomic<int64_t> to_device = 0, to_device_bytes = 0, to_host = 0, to_host_bytes = 0;
+};
+inline DeviceCopies device_copies;
+
 /// Returns the list as a tensor [n] on `device`. The copy to a GPU is asynchronous and ordered with later work on the current stream.
 template <class X>
 at::Tensor tensor_of(const std::vector<X>& list, at::Device device) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<X>::value;
+  device_copies.to_device.fetch_add(1, std::memory_order_relaxed);
+  device_copies.to_device_bytes.fetch_add(static_cast<int64_t>(list.size() * sizeof(X)), std::memory_order_relaxed);
   const at::Tensor here = at::empty({static_cast<int64_t>(list.size())}, at::TensorOptions(type).pinned_memory(device.is_cuda()));
   std::copy(list.begin(), list.end(), here.mutable_data_ptr<X>());
   return device.is_cpu() ? here : here.to(device, type, /*non_blocking=*/true);
+}
+
+/// Returns the tensor in this machine's memory. Waits for the device.
+inline at::Tensor on_host(const at::Tensor& tensor) {
+  device_copies.to_host.fetch_add(1, std::memory_order_relaxed);
+  device_copies.to_host_bytes.fetch_add(static_cast<int64_t>(tensor.nbytes()), std::memory_order_relaxed);
+  return tensor.cpu();
+}
+
+/// Returns the bytes of a GPU's memory that nobody uses.
+inline int64_t free_bytes(at::Device device) {
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
+  return static_cast<int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(index).first);
 }
 
 /// The peak memory in MiB: of this process for the CPU, of the allocated tensors for a GPU.

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/device.h"
 #include "kernels/gpu/kernels.h"
 #include "kernels/gpu/started.h"
 
@@ -111,14 +112,31 @@ class DeviceWorkCounter::Observer : public c10::MemoryReportingInfoBase {
   }
   DeviceWork work() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return {launches_ + gpu::started_kernels - ours_before_, synchronizations_, allocations_, allocated_bytes_, of_operators_};
+    const Copies copies;
+    // Where a GPU is emulated, LibTorch copies nothing back, and waits for nothing.
+    const int64_t back = copies.back - before_.back, waited = gpu::kernels_for(false) != nullptr ? back : 0;
+    return {.launches = launches_ + gpu::started_kernels - ours_before_,
+            .synchronizations = synchronizations_ + waited,
+            .allocations = allocations_,
+            .allocated_bytes = allocated_bytes_,
+            .of_operators = of_operators_,
+            .copies_there = copies.there - before_.there,
+            .bytes_there = copies.bytes_there - before_.bytes_there,
+            .copies_back = back,
+            .bytes_back = copies.bytes_back - before_.bytes_back};
   }
 
  private:
+  struct Copies {
+    int64_t there = device_copies.to_device, bytes_there = device_copies.to_device_bytes;
+    int64_t back = device_copies.to_host, bytes_back = device_copies.to_host_bytes;
+  };
+
   std::mutex mutex_;  // a backward pass may run on another thread
   std::atomic<int64_t> launches_ = 0, synchronizations_ = 0, allocations_ = 0, allocated_bytes_ = 0;
   std::map<std::string, int64_t> of_operators_;
   int64_t ours_before_ = gpu::started_kernels;
+  Copies before_;
 };
 
 /// The registration of an observer with LibTorch.

@@ -15,6 +15,8 @@ struct DeviceWork {
   int64_t allocations = 0;       ///< requests for memory, most of which LibTorch's allocator serves from what it has
   int64_t allocated_bytes = 0;
   std::map<std::string, int64_t> of_operators;  ///< the launches of each of LibTorch's operators
+  int64_t copies_there = 0, bytes_there = 0;    ///< of lists to the device (base/device.h)
+  int64_t copies_back = 0, bytes_back = 0;      ///< to the host, each of which waits
 };
 
 /// Counts the work of the thread that constructs it, and of the backward passes it calls, while it lives. A thread has at most one.

@@ -28,10 +28,10 @@ void embed_rows(const Tensor& table, const int64_t* ids, int64_t count, double s
   for_rows(row_kernels<T>().embed, args, count);
 }
 
-Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
-                      const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
+/// `places` [T]: the positions, on the GPU; undefined where there is no table of them.
+Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& places,
+                      const Dropout& dropout, int64_t zero_id) {
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
-  const Tensor places = position_table.defined() ? tensor_of(positions, table.device()) : Tensor();
   const EmbedRows<float> args = {.columns = table.size(1),
                                  .ids = data_of<int64_t>(ids),
                                  .positions = data_of<int32_t>(places),
@@ -48,7 +48,10 @@ Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, cons
 
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
                     const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
-  if (has_gpu_rows(table)) return forward_on_gpu(table, ids, scale, position_table, positions, dropout, zero_id);
+  if (has_gpu_rows(table)) {
+    const Tensor places = position_table.defined() ? tensor_of(positions, table.device()) : Tensor();
+    return forward_on_gpu(table, ids, scale, position_table, places, dropout, zero_id);
+  }
   require_ids(data_of<int64_t>(ids), ids.numel(), table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
@@ -163,6 +166,11 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
   if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout, zero_id);
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
+}
+
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions, int64_t zero_id) {
+  const TimedPart timed(ProfilePart::kEmbedding);
+  return forward_on_gpu(table, ids, scale, position_table, positions, {}, zero_id);
 }
 
 void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,

@@ -15,6 +15,9 @@ inline constexpr int64_t kNoId = -1;
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout, int64_t zero_id = kNoId);
 
+/// Does that on a GPU, with the positions [T] int32 there, without dropout and gradients.
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions, int64_t zero_id);
+
 /// Writes scale * table[ids] + position_table[positions] to `to` [rows, D]: tables of float on the CPU, without dropout
 /// and gradients.
 void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "kernels/gpu/started.h"
 #include "kernels/matmul.h"
 #include "kernels/row_tensors.h"
 
@@ -45,21 +46,24 @@ int64_t words_of_row(Precision precision, int64_t depth) {
   return depth;
 }
 
-/// Returns end(x weight^T + bias). With a weight in bf16, x is rounded to bf16 too, and products are summed in float.
-Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end) {
-  Tensor result =
-      weight.scalar_type() == at::kBFloat16 ? matmul(x.to(at::kBFloat16), weight.t(), bias) : at::linear(x, weight, optional_of(bias));
+Tensor ended(const Tensor& product, ProductEnd end) {
   switch (end) {
     case ProductEnd::kNone:
       break;
     case ProductEnd::kRelu:
-      return at::relu(result);
+      return at::relu(product);
     case ProductEnd::kGelu:
-      return at::gelu(result);
+      return at::gelu(product);
     case ProductEnd::kSwish:
-      return at::silu(result);
+      return at::silu(product);
   }
-  return result;
+  return product;
+}
+
+/// Counts what a GPU that is emulated would start for a product in float.
+void count_emulated(ProductEnd end) {
+  gpu::count_launch();
+  if (end != ProductEnd::kNone) gpu::count_launch();
 }
 
 /// The largest float that is `scale` when divided by 127; it is less than two steps above 127 * scale.
@@ -109,11 +113,15 @@ struct PackedWeight::WordMemory {
   Buffer<float> scales;
 };
 
-PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel)
+PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel, const Tensor& bias)
     : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)), words_(words_of_row(precision, depth_)) {
+  if (precision == Precision::kBf16 && weight.scalar_type() == at::kFloat && is_on_gpu(weight)) {
+    weight_ = weight.detach().to(at::kBFloat16);
+    if (bias.defined()) rounded_bias_ = bias.detach().to(at::kBFloat16);
+    return;
+  }
   if (!weight.is_cpu() || weight.scalar_type() != at::kFloat) {
-    const bool is_rounded = precision == Precision::kBf16 && weight.is_cuda();
-    weight_ = is_rounded ? weight.detach().to(at::kBFloat16) : weight.detach();
+    weight_ = weight.detach();
     return;
   }
   if (precision == Precision::kInt8 && depth_ > kMostBytesInSum)
@@ -191,10 +199,22 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   });
 }
 
-Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, RowZeros zeros) const {
-  if (weight_.defined()) return plain_product(x, weight_, bias, end);
+/// Returns the product with a weight that is not packed. With one in bf16, x is rounded to bf16 too, and products are summed in float.
+Tensor PackedWeight::plain_product(const Tensor& x, const Tensor& bias, ProductEnd end, bool is_rounded) const {
+  if (!takes_bf16()) return ended(at::linear(x, weight_, optional_of(bias)), end);
+  const Tensor rows = x.to(at::kBFloat16), weight = weight_.t();
+  if (!is_rounded) return ended(matmul(rows, weight, bias), end);
+  const Tensor rounded_bias = bias.defined() && !rounded_bias_.defined() ? bias.to(at::kBFloat16) : rounded_bias_;
+  if (end == ProductEnd::kRelu && bias.defined())  // the product's kernel adds and cuts
+    return at::_addmm_activation(rounded_bias, rows, weight, /*beta=*/1, /*alpha=*/1, /*use_gelu=*/false);
+  return ended(matmul_to_bf16(rows, weight, rounded_bias), end);
+}
+
+Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, RowZeros zeros, bool is_rounded) const {
+  if (weight_.defined()) return plain_product(x, bias, end, is_rounded);
   if (x.size(1) != depth_)
     throw ShapeError("rows of " + std::to_string(x.size(1)) + " numbers for a weight of " + std::to_string(depth_) + " inputs");
+  if (is_on_gpu(x)) count_emulated(end);
   Tensor result = at::empty({x.size(0), columns_}, x.options());
   multiply(x.contiguous().const_data_ptr<float>(), x.size(0), data_of<float>(bias), result.mutable_data_ptr<float>(), end, zeros);
   return result;

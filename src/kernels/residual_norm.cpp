@@ -70,7 +70,8 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
 
 ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward)
     : end_(end), dropout_(end.dropout.rows(end.residual.device())), sum_(has_output ? at::empty_like(end.residual) : end.residual) {
-  const bool is_rounded = for_backward && end.readers == Precision::kBf16 && end.residual.scalar_type() == at::kFloat;
+  const bool may_be_rounded = end.readers == Precision::kBf16 && end.residual.scalar_type() == at::kFloat;
+  const bool is_rounded = may_be_rounded && (for_backward || is_on_gpu(end.residual));
   normed_ = is_rounded ? at::empty_like(end.residual, at::kBFloat16) : at::empty_like(end.residual);
   if (!for_backward) return;
   mean_ = at::empty({end.residual.size(0)}, end.residual.options());

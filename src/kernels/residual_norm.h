@@ -40,7 +40,7 @@ struct ResidualEnd {
   NormWeights norm;
   /// The precision of the products that read the normed rows; other than kFp32 only if nothing else reads them. With
   /// kBf16 and gradients, normed rows of float are returned in bf16 where there are kernels (on the CPU, on a GPU), and
-  /// so is their gradient.
+  /// so is their gradient; without gradients, on a GPU.
   Precision readers = Precision::kFp32;
 };
 

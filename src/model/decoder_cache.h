@@ -20,6 +20,9 @@ class DecoderCache {
   /// Replaces the hypotheses by those of the next step: number i continues hypothesis parents[i]. A hypothesis may be
   /// continued by none (it ends) or by several.
   virtual void select(const std::vector<int32_t>& parents) = 0;
+  /// Says how many tokens live hypotheses may have at once. A GPU then has memory for their keys and values that need not grow, unless this
+  /// is more than a quarter of what is free.
+  virtual void reserve(int64_t /*slots*/) {}
   /// Appends the sentences of another cache of the same model, which has not been stepped yet. Sentences without a live
   /// hypothesis are dropped, the others renumbered from 0 in the order of the hypotheses. Hypotheses of one sentence
   /// must stand side by side.

@@ -75,6 +75,10 @@ Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>&
   return embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, dropout, zero_id_);
 }
 
+Tensor Embedding::at_positions(const Tensor& tokens, const Tensor& positions, int64_t count) {
+  return embed(table_->weight(), tokens, scale(), positions_->table(count, table_->weight()), positions, zero_id_);
+}
+
 void Embedding::at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to) {
   embed_into(table_->weight(), tokens, scale(), vectors_of(positions), positions, zero_id_, to);
 }

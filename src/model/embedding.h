@@ -77,6 +77,8 @@ class Embedding {
   Ragged forward(const Ragged& tokens, const ForwardContext& context);
   /// Embeds tokens [N] int64, each at its own position -> [N, D].
   Tensor at_positions(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout = {});
+  /// Does that on a GPU, without gradients, at positions [N] int32 below `count`.
+  Tensor at_positions(const Tensor& tokens, const Tensor& positions, int64_t count);
   /// Does that without gradients on the CPU, with tables of float, and writes to `to` [N, D].
   void at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to);
 

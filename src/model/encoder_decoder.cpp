@@ -70,6 +70,7 @@ std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
   }
   auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys), std::move(buffers));
   cache->set_step_rows(step_rows());
+  if (has_device_slots(memory.values)) cache->set_device_slots(std::make_unique<DeviceSlots>(memory.values.device()));
   return cache;
 }
 
@@ -100,18 +101,30 @@ const float* Decoder::step(SlotCache& cache, const StepKeys& keys, AttentionProb
   return stream.values();
 }
 
-Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {
+Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const DeviceStep* there,
+                     const ForwardContext& context) {
   const auto memory_queries = std::make_shared<const RaggedShape>(cache.memory_queries());
-  const Tensor new_slots = tensor_of(keys.new_slots, embedded.device());
+  Tensor new_slots;  // for layers that take lists
   ResidualStream stream = stream_of({embedded, std::make_shared<const RaggedShape>(keys.queries)}, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     const auto index = static_cast<size_t>(i);
     TransformerLayer& layer = *layers_[index];
     const ResidualEnd self_end = stream.next_end(site(i, DropoutPlace::kSelfAttention));
-    stream.take(layer.self_attention->step(stream.values(), cache.buffer(index), keys, new_slots, self_end, context));
-    const NormedRows queries = {{stream.values().values, memory_queries}};
+    if (there != nullptr && layer.self_attention->takes_one_query(cache.buffer(index))) {
+      stream.take(layer.self_attention->step(stream.values(), cache.buffer(index), *there, *cache.device_slots(), self_end, context));
+    } else {
+      if (!new_slots.defined()) new_slots = tensor_of(keys.new_slots, embedded.device());
+      stream.take(layer.self_attention->step(stream.values(), cache.buffer(index), keys, new_slots, self_end, context));
+    }
     const ResidualEnd cross_end = stream.next_end(site(i, DropoutPlace::kCrossAttention));
-    stream.take(layer.cross_attention->forward(queries, cache.memory(index), cache.memory_keys(), cross_end, context));
+    const MemoryKeys& memory = cache.memory(index);
+    const bool is_probed = context.probe != nullptr && context.probe->wants(i, AttentionSite::kCross);
+    if (there != nullptr && !is_probed && layer.cross_attention->takes_one_query(memory.keys_values)) {
+      stream.take(layer.cross_attention->step(stream.values(), memory, *there, cross_end, context));
+    } else {
+      const NormedRows queries = {{stream.values().values, memory_queries}};
+      stream.take(layer.cross_attention->forward(queries, memory, cache.memory_keys(), cross_end, context));
+    }
     stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kFeedForward)), context));
   }
   return stream.values().values;

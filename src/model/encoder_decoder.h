@@ -59,8 +59,8 @@ class Decoder : public LayerStack {
   /// Returns an empty cache over an encoded batch.
   std::unique_ptr<SlotCache> start(const Ragged& memory);
   /// Decodes the newest token of each of the cache's N hypotheses: embedded (N, D) -> (N, D). `keys`:
-  /// SlotCache::append's for this step.
-  Tensor step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context);
+  /// SlotCache::append's for this step; `there`: append_on_device's.
+  Tensor step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const DeviceStep* there, const ForwardContext& context);
   /// Does that where the cache has step rows: from the embedded tokens at rows.residual to the rows that it returns. They stay until the
   /// next step.
   const float* step(SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const;

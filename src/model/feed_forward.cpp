@@ -58,8 +58,8 @@ ResidualNorm FeedForward::gated(const NormedRows& x, const ResidualEnd& end, con
 ResidualNorm FeedForward::forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
   if (activation_ == Activation::kSwiglu) return gated(x, end, context);
   if (!at::GradMode::is_enabled() && !context.training) {
-    const Tensor active = inner_->without_gradients(x.values, end_of(activation_));
-    return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, zeros_after(activation_)));
+    const Tensor active = inner_->without_gradients(x.values, end_of(activation_), RowZeros::kFew, /*is_rounded=*/true);
+    return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, zeros_after(activation_), /*is_rounded=*/true));
   }
   const Dropout dropout = site_.dropout(dropout_, x.shape, context);
   if (at::GradMode::is_enabled())

@@ -13,11 +13,11 @@ void give_memory_back(const Tensor& weight) {
 
 }  // namespace
 
-std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
+std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight, const Tensor& bias) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (packed_ && is_given_back_) return packed_;
   if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
-    packed_ = std::make_shared<const PackedWeight>(weight, precision_);
+    packed_ = std::make_shared<const PackedWeight>(weight, precision_, nullptr, bias);
     data_ = weight.const_data_ptr();
     version_ = static_cast<uint32_t>(weight._version());
   }
@@ -55,13 +55,13 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const
 }
 
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context, bool is_rounded, const NormSource* source) {
-  if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
+  if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone, RowZeros::kFew, is_rounded);
   packed_.drop();
   return lacuna::linear(x, weight_, bias_, context.precision, is_rounded, source);
 }
 
 ResidualNorm Linear::forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context) {
-  if (!at::GradMode::is_enabled()) return residual_norm(end, without_gradients(x, ProductEnd::kNone));
+  if (!at::GradMode::is_enabled()) return residual_norm(end, without_gradients(x, ProductEnd::kNone, RowZeros::kFew, /*is_rounded=*/true));
   return linear_to_residual(x, weights_to_train(), end, context.precision);
 }
 

@@ -104,7 +104,7 @@ Logits::Logits(const Tensor& rows, std::shared_ptr<const PackedWeight> projectio
       columns_(rows.size(1)),
       projection_(std::move(projection)),
       bias_(bias.defined() ? bias.detach() : bias) {
-  if (!rows_.is_cpu() || rows_.scalar_type() != at::kFloat) return;
+  if (!rows_.is_cpu() || rows_.scalar_type() != at::kFloat || (projection_ && !projection_->is_copy())) return;
   rows_ = rows_.contiguous();
   memory_ = rows_.const_data_ptr<float>();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attention/alignment_guide.h"
 #include "attention/registry.h"
@@ -95,6 +96,15 @@ ResidualNorm MultiHeadAttention::output_of(const AttentionCall& call, const Tens
   return output_->forward(norm_->forward(heads), end, context);
 }
 
+ResidualNorm MultiHeadAttention::output_of(cuda::OneQueryStep step, const Tensor& x, const ResidualEnd& end,
+                                           const ForwardContext& context) {
+  step.type = &type();
+  step.scale = 1 / std::sqrt(static_cast<double>(d_model_ / num_heads_));
+  if (numbers_)
+    for (const RowNumber& number : numbers_->forward(x)) step.numbers.push_back(number.values);
+  return output_->forward(norm_->forward(cuda::run_one_query(step).view({x.size(0), d_model_})), end, context);
+}
+
 std::optional<std::vector<float>> MultiHeadAttention::numbers_of_steps() const {
   if (calibrated_ || !norm_->takes_rows() || !output_->takes_rows()) return {};
   if (!numbers_) return std::vector<float>();
@@ -147,13 +157,14 @@ ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end,
 }
 
 Tensor SelfAttention::new_buffer(const Tensor& like) const {
-  return at::empty({0, calibrated_ ? 3 : 2, num_heads_, d_model_ / num_heads_}, like.options());
+  const at::ScalarType stored = calibrated_ ? qkv_->type() : qkv_->rounded_type();
+  return at::empty({0, calibrated_ ? 3 : 2, num_heads_, d_model_ / num_heads_}, like.options().dtype(stored));
 }
 
 ResidualNorm SelfAttention::step(const NormedRows& x, const Tensor& buffer, const StepKeys& keys, const Tensor& new_slots,
                                  const ResidualEnd& end, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
-  const Tensor rows = qkv_->forward(x, context);
+  const Tensor rows = projected(*qkv_, x, context);
   const Tensor qkv = (rotary_ ? rotary_->turned(rows, keys.positions) : rows).view({-1, 3, num_heads_, d_model_ / num_heads_});
   buffer.narrow(1, 0, 2).index_copy_(0, new_slots, qkv.narrow(1, 1, 2));
   if (calibrated_) buffer.select(1, 2).index_copy_(0, new_slots, mask_keys(x.values, context));
@@ -164,6 +175,24 @@ ResidualNorm SelfAttention::step(const NormedRows& x, const Tensor& buffer, cons
   call.first_position = keys.positions;
   call.causal = is_causal_;
   return output_of(call, x.values, calibrated_ ? buffer.select(1, 2) : Tensor(), end, context);
+}
+
+ResidualNorm SelfAttention::step(const NormedRows& x, const Tensor& buffer, const DeviceStep& there, DeviceSlots& slots,
+                                 const ResidualEnd& end, const ForwardContext& context) {
+  const Tensor qkv = projected(*qkv_, x, context).view({-1, 3, num_heads_, d_model_ / num_heads_});
+  const Rotation rotation = rotary_ ? rotary_->table(there.most_keys, at::kFloat, buffer.device()) : Rotation();
+  cuda::OneQueryStep step;
+  step.q = qkv.select(1, 0);
+  step.new_k = qkv.select(1, 1);
+  step.new_v = qkv.select(1, 2);
+  step.k = buffer.select(1, 0);
+  step.v = buffer.select(1, 1);
+  step.num_keys = there.num_keys;
+  step.most_keys = there.most_keys;
+  step.slots = there.slots;
+  step.patterns = slots.patterns(type(), num_heads_);
+  if (rotary_) step.rotation = &rotation;
+  return output_of(std::move(step), x.values, end, context);
 }
 
 void SelfAttention::step(const float* x, const Tensor& buffer, const StepKeys& keys, const std::vector<float>& numbers,
@@ -206,6 +235,19 @@ ResidualNorm CrossAttention::forward(const NormedRows& x, const MemoryKeys& memo
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
   if (context.guide != nullptr && context.guide->wants(call.layer)) context.guide->see(call, context);
   return output_of(call, x.values, memory.mask_keys, end, context);
+}
+
+ResidualNorm CrossAttention::step(const NormedRows& x, const MemoryKeys& memory, const DeviceStep& there, const ResidualEnd& end,
+                                  const ForwardContext& context) {
+  const Tensor keys_values = memory.keys_values.view({-1, 2, num_heads_, d_model_ / num_heads_});
+  cuda::OneQueryStep step;
+  step.q = heads_of(projected(*query_, x, context));
+  step.k = keys_values.select(1, 0);
+  step.v = keys_values.select(1, 1);
+  step.num_keys = there.num_memory;
+  step.most_keys = there.most_memory;
+  step.first_key = there.first_of_memory;
+  return output_of(std::move(step), x.values, end, context);
 }
 
 void CrossAttention::step(const float* x, const MemoryKeys& memory, const std::vector<int32_t>& queries, const KeyRange& keys,

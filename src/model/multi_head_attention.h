@@ -11,6 +11,7 @@
 #include "base/ragged.h"
 #include "config/options.h"
 #include "model/calibrated/calibrated_attention.h"
+#include "model/device_slots.h"
 #include "model/linear.h"
 #include "model/rotary_positions.h"
 #include "model/step_rows.h"
@@ -34,6 +35,8 @@ class MultiHeadAttention : public torch::nn::Module {
   /// Returns the learned numbers [H, n] of each head if a step may run on plain memory. None on a GPU, in double, where
   /// the layer is calibrated, and where numbers depend on the query or the norm over heads needs tensors.
   std::optional<std::vector<float>> numbers_of_steps() const;
+  /// Returns true if a step on a GPU may have one query a row, with keys like these.
+  bool takes_one_query(const Tensor& keys) const { return !calibrated_ && cuda::takes_one_query(*place_.choice.type, keys); }
 
  protected:
   /// Returns x [T, D] as a view [T, H, d].
@@ -50,9 +53,13 @@ class MultiHeadAttention : public torch::nn::Module {
   /// the output (Tq, D) to the residual stream at `end`.
   ResidualNorm output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
                          const ForwardContext& context);
+  /// Does that for a step on a GPU that is complete except for type, scale, numbers and patterns, and was made of x [N, D].
+  ResidualNorm output_of(cuda::OneQueryStep step, const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
   /// Writes what output_of() adds to the residual stream to rows.output, for a call that says which queries see which
   /// keys. The queries may be in rows.wide.
   void step_output(StepCall call, const std::vector<float>& numbers, StepRows& rows) const;
+
+  const AttentionType& type() const { return *place_.choice.type; }
 
   int64_t d_model_, num_heads_;
   std::shared_ptr<CalibratedAttention> calibrated_;  // null for all other types
@@ -86,9 +93,12 @@ class SelfAttention : public MultiHeadAttention {
   /// `new_slots` [N] of the buffer.
   ResidualNorm step(const NormedRows& x, const Tensor& buffer, const StepKeys& keys, const Tensor& new_slots, const ResidualEnd& end,
                     const ForwardContext& context);
+  /// Does that on a GPU, where takes_one_query() says yes to the buffer: one kernel writes keys and values and attends.
+  ResidualNorm step(const NormedRows& x, const Tensor& buffer, const DeviceStep& there, DeviceSlots& slots, const ResidualEnd& end,
+                    const ForwardContext& context);
   /// Does that on plain memory: writes to rows.output.
   void step(const float* x, const Tensor& buffer, const StepKeys& keys, const std::vector<float>& numbers, StepRows& rows) const;
-  /// Returns a buffer of no slots: keys and values [slots, parts, H, d] of tokens decoded so far, in the type of `like`.
+  /// Returns a buffer of no slots: keys and values [slots, parts, H, d] of tokens decoded so far, on the device of `like`.
   /// The third part is the mask model's keys, where there is one.
   Tensor new_buffer(const Tensor& like) const;
 
@@ -114,6 +124,9 @@ class CrossAttention : public MultiHeadAttention {
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
   ResidualNorm forward(const NormedRows& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys, const ResidualEnd& end,
                        const ForwardContext& context);
+  /// Does that for the newest tokens x [N, D] of hypotheses on a GPU, where takes_one_query() says yes to memory.keys_values.
+  ResidualNorm step(const NormedRows& x, const MemoryKeys& memory, const DeviceStep& there, const ResidualEnd& end,
+                    const ForwardContext& context);
   /// Does that for the newest tokens x [N, D] of hypotheses on plain memory: writes to rows.output. `queries` [B + 1]:
   /// the first hypothesis of each sentence, and how many there are. `probe`: null = none.
   void step(const float* x, const MemoryKeys& memory, const std::vector<int32_t>& queries, const KeyRange& keys,

@@ -23,7 +23,8 @@ ResidualStream::ResidualStream(NormPlace place, std::vector<std::shared_ptr<Norm
 ResidualEnd ResidualStream::next_end(const Dropout& dropout) {
   const Norm& norm = *norms_[next_++];
   const bool only_linear_layers_read = is_pre_norm() && !is_at_end();  // other rows are the residual too, or the result
-  return {sum_, dropout, norm.weights(), only_linear_layers_read ? context_.precision : Precision::kFp32};
+  const Precision of_products = at::GradMode::is_enabled() ? context_.precision : context_.decoding;
+  return {sum_, dropout, norm.weights(), only_linear_layers_read ? of_products : Precision::kFp32};
 }
 
 void ResidualStream::show(const ResidualNorm& result) const {

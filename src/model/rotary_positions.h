@@ -20,9 +20,10 @@ class RotaryPositions {
   /// Does that in place for rows qkv [T, 3D] of float on the CPU.
   void turn(float* qkv, int64_t num_heads, const std::vector<int32_t>& positions);
 
- private:
-  Rotation table(const std::vector<int32_t>& positions, at::ScalarType type, at::Device device);
+  /// Returns the angles of at least the first `count` positions.
+  Rotation table(int64_t count, at::ScalarType type, at::Device device);
 
+ private:
   int64_t d_head_;
   bool is_interleaved_;
   std::mutex mutex_;  // several translators may share a model

@@ -50,6 +50,7 @@ void SlotCache::select(const std::vector<int32_t>& parents) {
   }
   std::swap(*keys_, selected_);
   std::swap(sentences_, selected_sentences_);
+  if (device_slots_) device_slots_->select(parents);
   std::fill(in_use_.begin(), in_use_.end(), 0);
   for (const int32_t slot : keys_->slots) in_use_[static_cast<size_t>(slot)] = 1;
   sentences_changed();
@@ -85,6 +86,7 @@ void SlotCache::join(DecoderCache& fresh) {
   }
   keys_->begin.resize(sentences_.size(), static_cast<int32_t>(keys_->slots.size()));
   keys_->count.resize(sentences_.size(), 0);
+  if (device_slots_) device_slots_->add(std::ssize(other.sentences_));
   sources_ = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
   sentences_changed();
 }
@@ -111,8 +113,37 @@ const StepKeys& SlotCache::append() {
   return step_;
 }
 
+void SlotCache::set_device_slots(std::unique_ptr<DeviceSlots> slots) {
+  device_slots_ = std::move(slots);
+  device_slots_->add(num_hypotheses());
+}
+
+const DeviceStep* SlotCache::append_on_device(const std::vector<int32_t>& tokens) {
+  if (!device_slots_) return nullptr;
+  first_of_memory_.clear();
+  num_memory_.clear();
+  for (const int32_t sentence : sentences_) {
+    first_of_memory_.push_back(sources_->begin(sentence));
+    num_memory_.push_back(sources_->length(sentence));
+  }
+  return &device_slots_->append({tokens, step_.positions, step_.new_slots, first_of_memory_, num_memory_});
+}
+
+void SlotCache::reserve(int64_t slots) {
+  if (!device_slots_ || slots <= capacity()) return;
+  int64_t bytes_of_slot = 0;
+  for (const Tensor& buffer : buffers_) bytes_of_slot += buffer.stride(0) * static_cast<int64_t>(buffer.element_size());
+  const at::Device device = buffers_.front().device();
+  constexpr int64_t kEmulated = int64_t{1} << 30;
+  const int64_t room = (device.is_cpu() ? kEmulated : free_bytes(device)) / 4;
+  if (const int64_t wanted = std::min(slots, room / bytes_of_slot); wanted > capacity()) grow_to(static_cast<size_t>(wanted));
+}
+
 void SlotCache::grow() {
-  const auto capacity = std::max({2 * in_use_.size(), 16 * sentences_.size(), size_t{64}});
+  grow_to(std::max({2 * in_use_.size(), 16 * sentences_.size(), size_t{64}}));
+}
+
+void SlotCache::grow_to(size_t capacity) {
   for (Tensor& buffer : buffers_) {
     std::vector<int64_t> sizes = buffer.sizes().vec();
     sizes.front() = static_cast<int64_t>(capacity);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/decoder_cache.h"
+#include "model/device_slots.h"
 #include "model/multi_head_attention.h"
 #include "model/shortlisted_projection.h"
 
@@ -16,6 +17,7 @@ class SlotCache : public DecoderCache {
   SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory, std::vector<Tensor> buffers);
 
   void select(const std::vector<int32_t>& parents) override;
+  void reserve(int64_t slots) override;
   void join(DecoderCache& fresh) override;
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
@@ -38,6 +40,11 @@ class SlotCache : public DecoderCache {
   /// Returns the memory of steps that run on rows; null where they run on tensors.
   StepRows* step_rows() const { return step_rows_.get(); }
   void set_step_rows(std::unique_ptr<StepRows> rows) { step_rows_ = std::move(rows); }
+  /// Returns the slots on a GPU; null elsewhere.
+  DeviceSlots* device_slots() const { return device_slots_.get(); }
+  void set_device_slots(std::unique_ptr<DeviceSlots> slots);
+  /// Gives the GPU what append() said and the newest tokens; returns what the step reads there. Null where there are no slots on a GPU.
+  const DeviceStep* append_on_device(const std::vector<int32_t>& tokens);
   AlignmentSource alignment_source() const { return alignment_source_; }
   void record_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
   /// Returns the projection to the sentences' candidates; null where there are none.
@@ -48,6 +55,7 @@ class SlotCache : public DecoderCache {
  private:
   void sentences_changed();
   void grow();
+  void grow_to(size_t capacity);
 
   RaggedShapePtr sources_;
   std::vector<MemoryKeys> memory_;
@@ -62,6 +70,8 @@ class SlotCache : public DecoderCache {
   std::vector<int32_t> selected_sentences_;
   std::unique_ptr<ShortlistedProjection> shortlisted_;
   std::unique_ptr<StepRows> step_rows_;
+  std::unique_ptr<DeviceSlots> device_slots_;
+  std::vector<int32_t> first_of_memory_, num_memory_;  // of each hypothesis
   AlignmentSource alignment_source_;
   std::vector<std::vector<float>> alignment_;
 };

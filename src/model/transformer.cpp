@@ -113,6 +113,7 @@ struct Transformer::Parts {
   std::shared_ptr<Encoder> encoder;
   std::shared_ptr<Decoder> decoder;
   int64_t step = 0;
+  Precision precision = Precision::kFp32;  // of products without gradients
 
   Parts(const ModelOptions& given, const VocabularySizes& vocabularies, const ParameterPath& path)
       : options(checked(given, vocabularies)),
@@ -144,10 +145,14 @@ struct Transformer::Parts {
     if (cache.shortlisted() == nullptr) return Logits(hidden, rows.count, output.table->projection(), output.bias);
     return cache.shortlisted()->logits(at::from_blob(const_cast<float*>(hidden), {rows.count, options.d_model}), cache.sentences(), output);
   }
+  Tensor embedded(const std::vector<int32_t>& tokens, const StepKeys& keys, const DeviceStep* there) const {
+    if (there != nullptr) return tgt_embedding().at_positions(there->tokens, there->positions, there->most_keys);
+    return tgt_embedding().at_positions(tensor_of(tokens, tgt_table->weight().device()).to(at::kLong), keys.positions);
+  }
   /// Any other step: on a GPU, in double, or with an attention that needs tensors.
   Logits step_on_tensors(const std::vector<int32_t>& tokens, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) const {
-    const Tensor ids = tensor_of(tokens, tgt_table->weight().device()).to(at::kLong);
-    const Tensor hidden = decoder->step(tgt_embedding().at_positions(ids, keys.positions), cache, keys, context);
+    const DeviceStep* const there = cache.append_on_device(tokens);
+    const Tensor hidden = decoder->step(embedded(tokens, keys, there), cache, keys, there, context);
     if (cache.shortlisted() == nullptr) return Logits(hidden, output.table->projection(), output.bias);
     return cache.shortlisted()->logits(hidden, cache.sentences(), output);
   }
@@ -201,7 +206,9 @@ LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double la
 }
 
 ForwardContext Transformer::at_step(ForwardContext context) const {
-  if (!context.training) context.step = parts_->step;
+  if (context.training) return context;
+  context.step = parts_->step;
+  context.decoding = parts_->precision;
   return context;
 }
 
@@ -232,7 +239,7 @@ const Tensor& Transformer::output_bias() const {
 
 Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context) {
   const at::NoGradGuard no_gradients;
-  const Tensor hidden = decode(encode(src, context), tgt, context).values;
+  const Tensor hidden = decode(encode(src, at_step(context)), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
   const int32_t* const first = targets.const_data_ptr<int32_t>();
   return at::tensor(Logits(hidden, parts_->output.table->projection(), output_bias()).of({first, first + targets.numel()}), at::kFloat);
@@ -240,7 +247,7 @@ Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const 
 
 std::unique_ptr<DecoderCache> Transformer::start(const Ragged& src) {
   const at::NoGradGuard no_gradients;
-  return parts_->decoder->start(encode(src, {}));
+  return parts_->decoder->start(encode(src, at_step({})));
 }
 
 Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache) {
@@ -278,6 +285,7 @@ void Transformer::weights_changed() {
 }
 
 void Transformer::set_precision(Precision precision) {
+  parts_->precision = precision;
   for_each_packed(*this, [=](PackedCache& packed) { packed.set_precision(precision); });
 }
 

@@ -75,6 +75,12 @@ class Beams {
                            [](int64_t sum, const Sentence& sentence) { return sum + sentence.input->batch_tokens(); });
   }
 
+  /// Returns the most tokens that live hypotheses may have at once.
+  int64_t most_tokens() const {
+    return std::accumulate(sentences_.begin(), sentences_.end(), int64_t{0},
+                           [](int64_t sum, const Sentence& sentence) { return sum + sentence.options->beam_size * sentence.limit; });
+  }
+
   /// Returns true if the alignment of a sentence is asked for.
   bool are_aligned() const {
     return std::ranges::any_of(sentences_, [](const Sentence& sentence) { return sentence.input->is_aligned; });
@@ -368,6 +374,7 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
         cache->join(*fresh);
       }
       beams.add(added);
+      cache->reserve(beams.most_tokens());
     }
     if (beams.all_finished()) return;
     stop_if_interrupted("translating");

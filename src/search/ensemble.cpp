@@ -19,6 +19,9 @@ class EnsembleCache : public DecoderCache {
   void select(const std::vector<int32_t>& parents) override {
     for (const auto& member : members_) member->select(parents);
   }
+  void reserve(int64_t slots) override {
+    for (const auto& member : members_) member->reserve(slots);
+  }
   void join(DecoderCache& fresh) override {
     auto& other = dynamic_cast<EnsembleCache&>(fresh);
     for (size_t i = 0; i < members_.size(); ++i) members_[i]->join(other.member(i));

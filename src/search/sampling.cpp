@@ -81,6 +81,7 @@ class Sampler {
 
   SearchResults run() {
     const auto cache = start(model_, inputs_, settings_);
+    cache->reserve(most_tokens());
     cache->select(first_rows());
     while (!live_.empty()) {
       stop_if_interrupted("translating");
@@ -97,6 +98,16 @@ class Sampler {
 
  private:
   static constexpr size_t kRowsAtATime = 256;
+
+  /// Returns the most tokens that live hypotheses may have at once.
+  int64_t most_tokens() const {
+    int64_t most = 0;
+    for (const SearchInput& input : inputs_) {
+      const TranslateOptions& options = options_of(input, settings_);
+      most += options.n_best * length_limit(options, input, model_.max_positions());
+    }
+    return most;
+  }
 
   std::vector<int32_t> first_rows() {
     std::vector<int32_t> parents;

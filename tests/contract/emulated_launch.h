@@ -50,6 +50,15 @@ const char* emulate_long_rows(const void* options, const KernelCall<T>& call, co
 }
 
 template <class Map, class Options, class T, class Block>
+const char* emulate_one_query(const void* options, const OneQueryCall<T>& call, int blocks, const Launch& launch) {
+  const Map map = types::map_of<Map, Options>(options);
+  emulate<Block>(blocks, 1, launch.shared_bytes, [&](const Block& block, int index, int /*place*/, unsigned char* memory) {
+    OneQuery<Map, T, Block>(map, call, block, index, memory).run(blocks);
+  });
+  return nullptr;
+}
+
+template <class Map, class Options, class T, class Block>
 KernelFunctions<T> emulated_functions_for() {
   KernelFunctions<T> functions = {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
                                     const Map map = types::map_of<Map, Options>(options);
@@ -79,6 +88,7 @@ KernelFunctions<T> emulated_functions_for() {
     functions.long_query_gradients = emulate_long_rows<Map, Options, T, ShortBlock, LongPass::kQueryGradients>;
     functions.long_key_gradients = emulate_long_rows<Map, Options, T, ShortBlock, LongPass::kKeyGradients>;
   }
+  functions.one_query = emulate_one_query<Map, Options, T, Block>;
   return functions;
 }
 

@@ -26,7 +26,7 @@ endmacro()
 # What does not depend on the lists, compiled once.
 function(attention_core)
   set(sources alignment_guide.cpp attention.cpp call.cpp dense_weights.cpp plan.cpp reference.cpp registry.cpp regularizer.cpp rows/dropout.cpp norms/rms.cpp
-    cpu/core_bf16.cpp cpu/core_plain.cpp cpu/run.cpp cpu/parts.cpp cpu/step.cpp gpu/block_schedule.cpp gpu/flash.cpp gpu/run.cpp)
+    cpu/core_bf16.cpp cpu/core_plain.cpp cpu/run.cpp cpu/parts.cpp cpu/step.cpp gpu/block_schedule.cpp gpu/flash.cpp gpu/one_query_run.cpp gpu/run.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   set_source_files_properties(${ATTENTION_FOLDER}/cpu/core_bf16.cpp PROPERTIES COMPILE_OPTIONS "-march=cooperlake;-mamx-tile;-mamx-bf16" SKIP_PRECOMPILE_HEADERS ON)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)

@@ -190,12 +190,18 @@ struct Launch {
 template <class T>
 using KernelFunction = const char* (*)(const void* options, const KernelCall<T>& call, const Launch& launch);
 
-/// The host functions of a type: for tiles and chunks, for short sentences and for long ones (null: there are no such kernels).
+/// The arguments of the kernel for one query a row: one_query_call.h.
+template <class T>
+struct OneQueryCall;
+
+/// The host functions of a type: for tiles and chunks, for short sentences and for long ones (null: there are no such kernels), and for one
+/// query a row.
 template <class T>
 struct KernelFunctions {
   KernelFunction<T> forward, backward;
   KernelFunction<T> short_forward = nullptr, short_backward = nullptr;
   KernelFunction<T> long_forward = nullptr, long_query_gradients = nullptr, long_key_gradients = nullptr;
+  const char* (*one_query)(const void* options, const OneQueryCall<T>& call, int blocks, const Launch& launch) = nullptr;
 };
 
 /// The kernels of one type.

@@ -6,6 +6,7 @@
 
 #include "attention/gpu/kernel.h"
 #include "attention/gpu/long_rows.h"
+#include "attention/gpu/one_query.h"
 #include "attention/gpu/short_rows.h"
 #ifdef __CUDACC__
 #include "base/cuda_message.h"
@@ -156,6 +157,19 @@ const char* start_long_rows(const void* options, const KernelCall<T>& call, cons
   return start(long_kernel<Map, T, kPass>, blocks, call.schedule.num_heads, launch, types::map_of<Map, Options>(options), call);
 }
 
+template <class Map, class T>
+__global__ void __launch_bounds__(Block::kLanes* kQueryWarps, 1)
+    one_query_kernel(const __grid_constant__ Map map, const __grid_constant__ OneQueryCall<T> call) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  const Block block;
+  OneQuery<Map, T, Block>(map, call, block, static_cast<int>(blockIdx.x), memory).run(static_cast<int>(gridDim.x));
+}
+
+template <class Map, class Options, class T>
+const char* start_one_query(const void* options, const OneQueryCall<T>& call, int blocks, const Launch& launch) {
+  return start(one_query_kernel<Map, T>, blocks, 1, launch, types::map_of<Map, Options>(options), call);
+}
+
 template <class Map, class Options, class T>
 KernelFunctions<T> functions_for() {
   KernelFunctions<T> functions = {
@@ -180,6 +194,7 @@ KernelFunctions<T> functions_for() {
     functions.long_query_gradients = start_long_rows<Map, Options, T, LongPass::kQueryGradients>;
     functions.long_key_gradients = start_long_rows<Map, Options, T, LongPass::kKeyGradients>;
   }
+  functions.one_query = start_one_query<Map, Options, T>;
   return functions;
 }
 

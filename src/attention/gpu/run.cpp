@@ -6,6 +6,7 @@
 
 #include "attention/cpu/run.h"
 #include "attention/gpu/block_schedule.h"
+#include "attention/gpu/matrices.h"
 #include "attention/registry.h"
 #include "base/device.h"
 #include "base/recent_values.h"
@@ -15,20 +16,9 @@ namespace {
 
 const Engine* emulated = nullptr;
 
-const Engine* engine_for(const Tensor& tensor) {
-#if LACUNA_CUDA
-  static const Engine gpu = {all_gpu_kernels(), gpu_shared_bytes, /*takes_short_rows=*/true, &libtorch_flash()};
-  if (tensor.is_cuda()) return &gpu;
-#endif
-  return tensor.is_cpu() ? emulated : nullptr;
-}
-
 const TypeKernels* kernels_for(const AttentionCall& call) {
   const Engine* engine = engine_for(call.q);
-  if (engine == nullptr) return nullptr;
-  const auto found = std::find_if(engine->kernels.begin(), engine->kernels.end(),
-                                  [&](const TypeKernels& kernels) { return std::string(call.type->entry().name) == kernels.type; });
-  return found == engine->kernels.end() ? nullptr : &*found;
+  return engine == nullptr ? nullptr : kernels_of(*engine, *call.type);
 }
 
 /// Lists that are copied to the device as one block of memory.
@@ -102,19 +92,6 @@ class BlockSchedules {
 };
 
 namespace {
-
-template <class T>
-Matrix<T> matrix_of(const Tensor& tensor) {
-  return {static_cast<T*>(tensor.data_ptr()), tensor.stride(0), tensor.stride(1)};
-}
-
-/// True if 16 bytes of a row can be read at once.
-bool is_aligned(const Tensor& rows) {
-  const auto size = static_cast<int64_t>(rows.element_size());
-  const auto whole = [](int64_t bytes) { return bytes % 16 == 0; };
-  return whole(reinterpret_cast<intptr_t>(rows.data_ptr())) && whole(rows.stride(0) * size) && whole(rows.stride(1) * size) &&
-         whole(rows.size(2) * size);
-}
 
 /// T: as the kernels know the tensors' numbers.
 template <class T>
@@ -319,6 +296,20 @@ void show_weights(AttentionCall call, const ForwardContext& context) {
 
 void emulate(const Engine* engine) {
   emulated = engine;
+}
+
+const Engine* engine_for(const Tensor& tensor) {
+#if LACUNA_CUDA
+  static const Engine gpu = {all_gpu_kernels(), gpu_shared_bytes, /*takes_short_rows=*/true, &libtorch_flash()};
+  if (tensor.is_cuda()) return &gpu;
+#endif
+  return tensor.is_cpu() ? emulated : nullptr;
+}
+
+const TypeKernels* kernels_of(const Engine& engine, const AttentionType& type) {
+  const auto found = std::find_if(engine.kernels.begin(), engine.kernels.end(),
+                                  [&](const TypeKernels& kernels) { return std::string(type.entry().name) == kernels.type; });
+  return found == engine.kernels.end() ? nullptr : &*found;
 }
 
 bool has_kernels(const AttentionCall& call) {

@@ -26,6 +26,11 @@ struct Engine {
 /// For tests: sends calls on CPU tensors through these kernels, compiled for the host, in place of the CPU's core; null ends that.
 void emulate(const Engine* engine);
 
+/// Returns the engine for a tensor's device; null if there is none.
+const Engine* engine_for(const Tensor& tensor);
+/// Returns an engine's kernels of a type; null if there are none.
+const TypeKernels* kernels_of(const Engine& engine, const AttentionType& type);
+
 /// Returns true if there are kernels for the call's device, number type and attention type.
 bool has_kernels(const AttentionCall& call);
 

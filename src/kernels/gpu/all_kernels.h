@@ -7,6 +7,7 @@
 #include "kernels/gpu/gated_rms.h"
 #include "kernels/gpu/loss.h"
 #include "kernels/gpu/residual_norm.h"
+#include "kernels/gpu/slots.h"
 
 namespace lacuna::gpu {
 
@@ -84,6 +85,9 @@ class AllKernels final : public Kernels {
   }
   const char* find_best(const BestRows& args, int64_t rows, void* stream) const override {
     return Launcher::template start<BestOfRow>(args, rows, {rows}, stream);
+  }
+  const char* move_slots(const SlotMoves& args, int64_t rows, void* stream) const override {
+    return for_rows<MoveSlots>(args, rows, stream);
   }
   const char* smoothed_loss(const LossRows<float>& args, int64_t rows, void* stream) const override {
     return Launcher::template start<SmoothedLoss>(args, rows, {rows}, stream);

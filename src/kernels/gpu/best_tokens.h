@@ -57,7 +57,8 @@ struct RowSearch {
   }
 
   LACUNA_KERNEL_CODE void put_asked() const {
-    if (thread == 0 && args.asked != nullptr) args.asked_log_probs[row] = log_prob(args.asked[row]);
+    const int32_t asked = args.asked != nullptr ? args.asked[row] : args.asked_of_all;
+    if (thread == 0 && asked != kNoToken) args.asked_log_probs[row] = log_prob(asked);
   }
 
   LACUNA_KERNEL_CODE float log_prob(int64_t column) const { return logits[column] - log_sum; }

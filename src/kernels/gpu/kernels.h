@@ -49,10 +49,21 @@ struct BestRows {
   int64_t columns;
   const float* logits;     ///< [rows, columns]
   int32_t k;               ///< at most kMostBest and `columns`
-  const int32_t* asked;    ///< [rows] a token of each row; null = none
+  const int32_t* asked;    ///< [rows] a token of each row; null = `asked_of_all`
+  int32_t asked_of_all;    ///< the same of each; kNoToken = none
   float* log_probs;        ///< [rows, k] best first; equal ones are ordered by the lower token
   int32_t* tokens;         ///< [rows, k]
   float* asked_log_probs;  ///< [rows]; not written if none is asked for
+};
+
+/// The rows of a table that continue rows of another: row i is `from`'s row parents[i], and behind it its new slot.
+struct SlotMoves {
+  const int32_t* parents;    ///< [rows]; -1 = none: a row of its new slot alone
+  const int32_t* new_slots;  ///< [rows]
+  int64_t from_stride, to_stride;
+  const int32_t *from, *from_counts;  ///< [rows of `from`, from_stride], and how many slots each has
+  int32_t *to, *to_counts;            ///< [rows, to_stride]
+  int32_t* positions;                 ///< [rows] that of each new slot in its row
 };
 
 /// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums
@@ -83,6 +94,7 @@ class Kernels {
   virtual const char* drop(const DropRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* round_rows(const RoundedRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* find_best(const BestRows&, int64_t rows, void* stream) const = 0;
+  virtual const char* move_slots(const SlotMoves&, int64_t rows, void* stream) const = 0;
   virtual const char* smoothed_loss(const LossRows<float>&, int64_t rows, void* stream) const = 0;
 };
 
