@@ -4,6 +4,7 @@
 #include "attention/gpu/block_schedule.h"
 #include "attention/gpu/run.h"
 #include "attention_calls.h"
+#include "emulation.h"
 
 // The GPU's kernels for long rows: rows of more than 128 keys. In float, one lane holds everything, as in the contract of attention(); in
 // bf16, two warps of 32 lanes share the keys.
@@ -12,27 +13,6 @@ namespace {
 
 // Weights and gradients of scores are rounded to bf16 (8 bits) before they enter products.
 constexpr double kBf16 = 2e-2;
-
-template <int kKilobytes>
-int shared_bytes() {
-  return kKilobytes * 1024;
-}
-
-/// Calls go through these kernels, on the CPU, while it lives.
-class Emulation {
- public:
-  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>, int64_t row_memory = cuda::kRowMemory)
-      : engine_{kernels, bytes, /*takes_short_rows=*/true, nullptr, row_memory} {
-    use(Engine::kAvx2);  // the tensors lie on the CPU
-    cuda::emulate(&engine_);
-  }
-  ~Emulation() { cuda::emulate(nullptr); }
-  Emulation(const Emulation&) = delete;
-  Emulation& operator=(const Emulation&) = delete;
-
- private:
-  cuda::Engine engine_;
-};
 
 struct Case {
   std::vector<int32_t> queries, keys;
@@ -79,7 +59,7 @@ TEST_P(LongRows, EqualTheReferenceInFloat) {
       SCOPED_TRACE(variant.name() + ", " + name_of(one));
       if (variant.entry->info.needs_distance && one.queries != one.keys) continue;
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
-      const Emulation emulation(cuda::all_emulated_kernels());
+      const Emulation emulation({cuda::all_emulated_kernels(), shared_bytes});
       expect_near(outcome_of_case(one, variant, at::kFloat), expected, kFloatContext);
     }
   }
@@ -93,7 +73,7 @@ TEST_P(LongRows, EqualTheReferenceWhereBlocksHaveNoWeight) {
     SCOPED_TRACE(variant.name());
     constexpr double kSpread = 10, kRounding = 1e-4;  // of scores that are as much larger
     const Outcome expected = outcome_of_case(one, variant, at::kDouble, kSpread);
-    const Emulation emulation(cuda::all_emulated_kernels());
+    const Emulation emulation({cuda::all_emulated_kernels(), shared_bytes});
     expect_near(outcome_of_case(one, variant, at::kFloat, kSpread), expected, kRounding);
   }
 }
@@ -106,7 +86,7 @@ TEST_P(LongRows, EqualTheReferenceOnWarpsOf32Lanes) {
       SCOPED_TRACE(variant.name() + ", " + name_of(one));
       if (variant.entry->info.needs_distance && one.queries != one.keys) continue;
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
-      const Emulation emulation(cuda::all_threaded_kernels());
+      const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
       expect_near(found, expected, kBf16);
       expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
@@ -142,11 +122,11 @@ TEST_P(LongRows, HaveTheSameBitsWhereverTheyLie) {
     SCOPED_TRACE(variant.name());
     Outcome expected;
     {
-      const Emulation emulation(cuda::all_emulated_kernels());
+      const Emulation emulation({cuda::all_emulated_kernels(), shared_bytes});
       expected = outcome_of_case(one, variant, at::kFloat);
     }
     for (const int64_t row_memory : {cuda::kRowMemory, int64_t{200000}}) {
-      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<82>, row_memory);
+      const Emulation emulation({cuda::all_emulated_kernels(), shared_bytes<82>, /*takes_short_rows=*/true, nullptr, row_memory});
       expect_same_bits(outcome_of_case(one, variant, at::kFloat), expected);
     }
   }
@@ -154,7 +134,7 @@ TEST_P(LongRows, HaveTheSameBitsWhereverTheyLie) {
 
 TEST_P(LongRows, HaveTheSameBitsAloneAndBesideOthers) {
   const Inputs together({140, 20, 300}, {140, 20, 300}, 1, 8);
-  const Emulation emulation(cuda::all_threaded_kernels());
+  const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
   for (const Variant& variant : variants()) {
     SCOPED_TRACE(variant.name());
     const auto type = type_of(variant);
@@ -182,7 +162,7 @@ TEST(LongRows, GiveAQueryTheSameBitsWhereverItsTileBegins) {
   const auto type = type_of(variant("entmax15", ""), "{type: local, window: 70}", 2);
   AttentionCall all = Inputs({300}, {300}, 2, 8).call(type, at::kBFloat16);
   all.rows_alike = true;
-  const Emulation emulation(cuda::all_threaded_kernels());
+  const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
   const Tensor together = attention(all, {});
   for (const int32_t i : {0, 111, 299}) {
     AttentionCall one = all;
@@ -205,7 +185,7 @@ TEST(LongRows, LeaveOutBlocksWithoutWeight) {
       call.k.narrow(0, 64, 128).fill_(-9);
       call.v.narrow(0, 64, 128).fill_(std::numeric_limits<float>::quiet_NaN());
     }
-    const Emulation emulation(dtype == at::kFloat ? cuda::all_emulated_kernels() : cuda::all_threaded_kernels());
+    const Emulation emulation({dtype == at::kFloat ? cuda::all_emulated_kernels() : cuda::all_threaded_kernels(), shared_bytes});
     const Outcome found = outcome_of(call, training(), inputs.context_gradient);
     for (const Tensor& tensor : found.all) EXPECT_TRUE(at::isfinite(tensor).all().item<bool>());
     EXPECT_TRUE(found.k().narrow(0, 64, 128).eq(0).all().item<bool>());

@@ -6,6 +6,7 @@
 #include "attention/gpu/one_query_run.h"
 #include "attention/gpu/run.h"
 #include "attention_calls.h"
+#include "emulation.h"
 
 // The kernel for one query a row, emulated on the CPU, beside the reference in double.
 namespace lacuna::contract {
@@ -13,25 +14,6 @@ namespace {
 
 // Sums in another order, in float; of factors that are rounded to bf16, where results are too.
 constexpr double kFloat = 2e-5, kBf16 = 1e-2;
-
-template <int kKilobytes>
-int shared_bytes() {
-  return kKilobytes * 1024;
-}
-
-class Emulation {
- public:
-  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>, int64_t row_memory = cuda::kRowMemory)
-      : engine_{kernels, bytes, true, nullptr, row_memory} {
-    cuda::emulate(&engine_);
-  }
-  ~Emulation() { cuda::emulate(nullptr); }
-  Emulation(const Emulation&) = delete;
-  Emulation& operator=(const Emulation&) = delete;
-
- private:
-  cuda::Engine engine_;
-};
 
 /// Hypotheses with so many tokens each, whose keys and values lie anywhere in a buffer of slots; or, without slots, side by side.
 class Hypotheses {
@@ -141,7 +123,7 @@ TEST_P(OneQuery, EqualsTheReference) {
           const Hypotheses hypotheses(variant, pattern, {5, 1, 90, 33}, d_head, has_slots);
           const Tensor expected = hypotheses.expected();
           for (const auto& kernels : {cuda::all_emulated_kernels(), cuda::all_threaded_kernels()}) {
-            const Emulation emulation(kernels);
+            const Emulation emulation({kernels, shared_bytes});
             expect_close(hypotheses.found(at::kFloat), expected, kFloat);
             expect_close(hypotheses.found(at::kBFloat16), expected, kBf16);
           }
@@ -153,7 +135,7 @@ TEST_P(OneQuery, GivesARowTheSameBitsAlone) {
     SCOPED_TRACE(variant.name());
     const Hypotheses hypotheses(variant, "full", {5, 120, 33, 1, 64}, 8);
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-      const Emulation emulation(cuda::all_threaded_kernels());
+      const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       const Tensor together = hypotheses.found(dtype);
       for (int64_t i = 0; i < hypotheses.size(); ++i) EXPECT_TRUE(at::equal(hypotheses.found(dtype, i)[0], together[i])) << "row " << i;
     }
@@ -166,10 +148,10 @@ TEST_P(OneQuery, GivesTheSameBitsWhereRowsLieInTheDevicesMemory) {
     const Hypotheses hypotheses(variant, "{type: strided, window: 2, stride: 3}", {150, 7, 600}, 8);
     Tensor expected;
     {
-      const Emulation emulation(cuda::all_threaded_kernels());
+      const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       expected = hypotheses.found(at::kFloat);
     }
-    const Emulation emulation(cuda::all_threaded_kernels(), shared_bytes<2>, /*row_memory=*/1);
+    const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes<2>, /*takes_short_rows=*/true, nullptr, /*row_memory=*/1});
     EXPECT_TRUE(at::equal(hypotheses.found(at::kFloat), expected));
   }
 }
