@@ -97,7 +97,6 @@ def site(queries, keys, sentence, asked, is_self):
     parts = projections + [attention(queries, keys, sentence, asked), linear(queries, d, d, wants_bias_sums=False), norm(queries, d)]
     forward, backward = (sum((part[i] for part in parts), []) for i in (0, 1))
     if not is_self:
-        forward.append(Kernel("attention", 0, keys * d * (FLOAT + BF16)))  # the encoder's result is rounded for each layer's keys and values
         backward.append(Kernel("attention", 0, 3 * FLOAT * keys * d))  # layers' gradients of the encoder's result, added up
     return forward, backward
 
@@ -123,6 +122,7 @@ def around_layers(asked):
     tables = 2 * v * d * FLOAT
     return [Kernel("embedding", 0, 2 * FLOAT * d * (source + target), 2),
             Kernel("embedding", 0, 2 * FLOAT * d * (source + target) + tables, 8),
+            Kernel("attention", 0, source * d * (FLOAT + BF16)),  # the encoder's result is rounded for all layers' keys and values
             product(target, d, v, result=FLOAT, part="loss"),
             Kernel("loss", 10 * target * v, target * v * (2 * FLOAT + BF16)),
             product(target, v, d, result=FLOAT, part="loss"), product(v, target, d, result=FLOAT, part="loss"),

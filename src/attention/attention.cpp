@@ -132,6 +132,10 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
 }
 
+void prepare_attention(const AttentionCall& call, const ForwardContext& context, Upload& upload) {
+  if (cuda::has_kernels(call)) cuda::prepare(call, context, upload);
+}
+
 bool has_fused_core(const AttentionCall& call) {
   const bool goes_through_float = is_stored_in_bf16(call) && call.v.size(2) == call.q.size(2);
   return core_takes(call) || goes_through_float || cuda::has_kernels(call);

@@ -11,6 +11,7 @@
 #include "attention/forward_context.h"
 #include "attention/probe.h"
 #include "base/ragged.h"
+#include "base/upload.h"
 #include "config/config_node.h"
 #include "config/options.h"
 
@@ -55,6 +56,10 @@ inline constexpr int64_t kKeptKeys = 128;
 /// (float; bf16, with products of bf16 factors where the processor has instructions for them; double, on plain rows),
 /// on a GPU its kernels (float and bf16, gpu/run.h). The bits do not depend on the number of threads.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
+
+/// Has the upload bring what a GPU reads of calls like this one, which this thread will make once it is sent. q, k and v need their sizes,
+/// types and device, and no values. Without it, calls send that themselves.
+void prepare_attention(const AttentionCall& call, const ForwardContext& context, Upload& upload);
 
 /// Returns true if attention() has a fused core for q, k and v of this type on this device (which may compute bf16 on
 /// the CPU in float). Other calls are computed by attention_reference.

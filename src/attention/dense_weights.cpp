@@ -7,6 +7,7 @@
 #include "attention/call.h"
 #include "attention/registry.h"
 #include "base/device.h"
+#include "base/recent_values.h"
 
 namespace lacuna {
 namespace {
@@ -26,17 +27,35 @@ std::vector<int64_t> positions_of_rows(const AttentionCall& call) {
   return positions;
 }
 
-/// Unit vectors in place of k's or v's rows, [K / d] tensors [Tk, H, d]: tensor c has a 1 at element j - c d of the key
-/// at position j.
-std::vector<Tensor> unit_rows(const AttentionCall& call) {
+/// Unit vectors in place of k's or v's rows.
+struct UnitRows {
+  KeyRange keys;
+  int64_t rows, heads, d;
+  at::TensorOptions options;
+  std::vector<Tensor> parts;  ///< [K / d] tensors [Tk, H, d]: tensor c has a 1 at element j - c d of the key at position j
+
+  bool serves(const AttentionCall& call) const {
+    return rows == call.k.size(0) && heads == call.q.size(1) && d == call.q.size(2) && options.device() == call.k.device() &&
+           options.dtype() == call.k.dtype() && keys == *call.keys;
+  }
+};
+
+UnitRows new_unit_rows(const AttentionCall& call) {
+  const at::NoGradGuard no_gradients;
   const int64_t d = call.q.size(2), heads = call.q.size(1), rows = call.k.size(0);
+  UnitRows units = {*call.keys, rows, heads, d, call.k.options(), {}};
   const Tensor positions = tensor_of(positions_of_rows(call), call.k.device()).unsqueeze(1);
-  std::vector<Tensor> units;
   for (int64_t first = 0; first < dense_keys(call); first += d) {
     const Tensor columns = at::arange(first, first + d, positions.options()).unsqueeze(0);
-    units.push_back(positions.eq(columns).to(call.k.scalar_type()).unsqueeze(1).expand({rows, heads, d}));
+    units.parts.push_back(positions.eq(columns).to(call.k.scalar_type()).unsqueeze(1).expand({rows, heads, d}));
   }
   return units;
+}
+
+/// The last few are cached: the layers of a model ask for the same ones, and those on a GPU take launches.
+std::vector<Tensor> unit_rows(const AttentionCall& call) {
+  thread_local RecentValues<UnitRows> recent;
+  return recent.get([&](const UnitRows& units) { return units.serves(call); }, [&] { return new_unit_rows(call); }).parts;
 }
 
 std::shared_ptr<const AttentionType> with_pattern_of(const AttentionType& type, ConfigNode node, int64_t num_heads) {
@@ -76,15 +95,14 @@ Tensor dense_context(const AttentionCall& call, const Tensor& weights, const Att
   part.numbers.clear();
   part.type = &identity;
   part.scale = 1;
-  const int64_t d = call.q.size(2);
-  int64_t first = 0;
+  const std::vector<Tensor> all = unit_rows(call);
+  const std::vector<Tensor> weights_of = all.size() == 1 ? std::vector<Tensor>{weights} : weights.split(call.q.size(2), 2);
   Tensor sum;
-  for (const Tensor& units : unit_rows(call)) {
-    part.q = weights.narrow(2, first, d);
-    part.k = units;
+  for (size_t i = 0; i < all.size(); ++i) {
+    part.q = weights_of[i];
+    part.k = all[i];
     const Tensor context_of_part = attention(part, unseen(context));
     sum = sum.defined() ? sum + context_of_part : context_of_part;
-    first += d;
   }
   return sum;
 }

@@ -47,7 +47,8 @@ struct DeviceCopies {
 };
 inline DeviceCopies device_copies;
 
-/// Returns the list as a tensor [n] on `device`. The copy to a GPU is asynchronous and ordered with later work on the current stream.
+/// Returns the list as a tensor [n] on `device`. The copy to a GPU is asynchronous and ordered with later work on the current stream. It is
+/// made from a block of pinned memory of LibTorch's, which keeps such blocks, and gives one out again when the copy from it is done.
 template <class X>
 at::Tensor tensor_of(const std::vector<X>& list, at::Device device) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<X>::value;

@@ -48,6 +48,15 @@ class RaggedShape {
   std::vector<int64_t> ids_;
 };
 
+/// Returns the position of each token in its sentence: [T].
+inline std::vector<int32_t> positions_of(const RaggedShape& shape) {
+  std::vector<int32_t> positions;
+  positions.reserve(static_cast<size_t>(shape.num_tokens()));
+  for (int64_t b = 0; b < shape.num_sentences(); ++b)
+    for (int32_t i = 0; i < shape.length(b); ++i) positions.push_back(i);
+  return positions;
+}
+
 using RaggedShapePtr = std::shared_ptr<const RaggedShape>;
 
 }  // namespace lacuna

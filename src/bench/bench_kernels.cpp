@@ -191,9 +191,7 @@ KernelCase embedding_case(int64_t rows, int64_t vocab_size, int64_t columns) {
   const double scale = std::sqrt(static_cast<double>(columns));
   const Inputs inputs = {parameter({vocab_size, columns})};
   const Tensor ids = at::randint(vocab_size, {rows}, at::kLong), position_table = at::randn({kSentence, columns});
-  std::vector<int32_t> positions;
-  for (int64_t row = 0; row < rows; ++row) positions.push_back(static_cast<int32_t>(row % kSentence));
-  const Tensor position_ids = at::tensor(positions, at::kInt).to(at::kLong);
+  const Tensor positions = at::arange(rows, at::kInt).remainder(kSentence), position_ids = positions.to(at::kLong);
   const Function fused = [=, dropout = dropout_of(rows)](const Inputs& in) {
     return embed(in[0], ids, scale, position_table, positions, dropout);
   };

@@ -3,28 +3,12 @@
 #include <cmath>
 
 #include "base/device.h"
-#include "base/recent_values.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/row_tensors.h"
+#include "kernels/shape_lists.h"
 
 namespace lacuna {
 namespace {
-
-/// Borders and ids of sentences in a GPU's memory.
-struct ListsOnGpu {
-  RaggedShapePtr shape;
-  at::Device device;
-  Tensor offsets, ids;
-};
-
-/// The offsets of the last few shapes are cached on the GPU: a model asks for the same ones at every site.
-const ListsOnGpu& lists_on_gpu(const RaggedShapePtr& shape, at::Device device) {
-  thread_local RecentValues<ListsOnGpu> recent;
-  return recent.get([&](const ListsOnGpu& lists) { return lists.shape == shape && lists.device == device; },
-                    [&] {
-                      return ListsOnGpu{shape, device, tensor_of(shape->offsets(), device), tensor_of(shape->ids(), device)};
-                    });
-}
 
 Tensor factors_on_gpu(const Dropout& dropout, int64_t columns, at::Device device) {
   const Tensor ones = at::ones({dropout.shape->num_tokens(), columns}, at::TensorOptions(at::kFloat).device(device));
@@ -64,7 +48,7 @@ DropoutRows Dropout::rows(at::Device device) const {
     rows.offsets = shape->offsets().data();
     rows.ids = shape->ids().data();
   } else {
-    const ListsOnGpu& lists = lists_on_gpu(shape, device);
+    const ShapeLists lists = lists_on(device, shape);  // which are kept
     rows.offsets = lists.offsets.const_data_ptr<int32_t>();
     rows.ids = lists.ids.const_data_ptr<int64_t>();
   }

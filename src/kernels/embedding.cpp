@@ -15,10 +15,10 @@ using torch::autograd::variable_list;
 
 template <class T>
 void embed_rows(const Tensor& table, const int64_t* ids, int64_t count, double scale, const Tensor& position_table,
-                const std::vector<int32_t>& positions, const DropoutRows& dropout, int64_t zero_id, T* to) {
+                const int32_t* positions, const DropoutRows& dropout, int64_t zero_id, T* to) {
   const EmbedRows<T> args = {.columns = table.size(1),
                              .ids = ids,
-                             .positions = positions.data(),
+                             .positions = positions,
                              .table = data_of<T>(table),
                              .position_table = data_of<T>(position_table),
                              .scale = static_cast<T>(scale),
@@ -28,13 +28,12 @@ void embed_rows(const Tensor& table, const int64_t* ids, int64_t count, double s
   for_rows(row_kernels<T>().embed, args, count);
 }
 
-/// `places` [T]: the positions, on the GPU; undefined where there is no table of them.
-Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& places,
+Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions,
                       const Dropout& dropout, int64_t zero_id) {
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   const EmbedRows<float> args = {.columns = table.size(1),
                                  .ids = data_of<int64_t>(ids),
-                                 .positions = data_of<int32_t>(places),
+                                 .positions = data_of<int32_t>(positions),
                                  .table = data_of<float>(table),
                                  .position_table = data_of<float>(position_table),
                                  .scale = static_cast<float>(scale),
@@ -46,17 +45,14 @@ Tensor forward_on_gpu(const Tensor& table, const Tensor& ids, double scale, cons
   return result;
 }
 
-Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
-                    const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
-  if (has_gpu_rows(table)) {
-    const Tensor places = position_table.defined() ? tensor_of(positions, table.device()) : Tensor();
-    return forward_on_gpu(table, ids, scale, position_table, places, dropout, zero_id);
-  }
+Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions,
+                    const Dropout& dropout, int64_t zero_id) {
+  if (has_gpu_rows(table)) return forward_on_gpu(table, ids, scale, position_table, positions, dropout, zero_id);
   require_ids(data_of<int64_t>(ids), ids.numel(), table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
     using T = decltype(t);
-    embed_rows<T>(table, data_of<int64_t>(ids), ids.size(0), scale, position_table, positions, dropout.rows(), zero_id,
+    embed_rows<T>(table, data_of<int64_t>(ids), ids.size(0), scale, position_table, data_of<int32_t>(positions), dropout.rows(), zero_id,
                   mutable_data_of<T>(result));
   });
   return result;
@@ -114,14 +110,19 @@ Tensor drop(const Tensor& x, const Dropout& dropout) {
   return result;
 }
 
+template <class X>
+std::vector<int64_t> keys_of(const Tensor& list) {
+  return {list.const_data_ptr<X>(), list.const_data_ptr<X>() + list.numel()};
+}
+
 class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids, double scale,
-                        const std::optional<Tensor>& maybe_position_table, const std::vector<int32_t>& positions, const Dropout& dropout,
-                        int64_t zero_id) {
-    const Tensor position_table = maybe_position_table.value_or(Tensor());
+                        const std::optional<Tensor>& maybe_position_table, const std::optional<Tensor>& maybe_positions,
+                        const Dropout& dropout, int64_t zero_id) {
+    const Tensor position_table = maybe_position_table.value_or(Tensor()), positions = maybe_positions.value_or(Tensor());
     context->saved_data["ids"] = ids;
-    context->saved_data["positions"] = std::vector<int64_t>(positions.begin(), positions.end());
+    context->saved_data["positions"] = positions;
     context->saved_data["scale"] = scale;
     context->saved_data["table_rows"] = table.size(0);
     context->saved_data["zero_id"] = zero_id;
@@ -135,11 +136,11 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
     auto& kept = context->saved_data;
     if (has_gpu_rows(gradients[0])) return backward_on_gpu(*context, gradients[0].contiguous());
     const Tensor gradient = drop(gradients[0].contiguous(), kept_dropout(*context)), ids = kept["ids"].toTensor();
-    const std::vector<int64_t> keys(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
-    const Tensor table_gradient = sum_by_key(gradient, keys, kept["table_rows"].toInt(), kept["scale"].toDouble());
+    const Tensor table_gradient = sum_by_key(gradient, keys_of<int64_t>(ids), kept["table_rows"].toInt(), kept["scale"].toDouble());
     if (const int64_t zero_id = kept["zero_id"].toInt(); zero_id != kNoId) table_gradient[zero_id].zero_();
     const int64_t position_rows = kept["position_rows"].toInt();
-    const Tensor position_gradient = position_rows > 0 ? sum_by_key(gradient, kept["positions"].toIntVector(), position_rows, 1) : Tensor();
+    const Tensor position_gradient =
+        position_rows > 0 ? sum_by_key(gradient, keys_of<int32_t>(kept["positions"].toTensor()), position_rows, 1) : Tensor();
     return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor(), Tensor()};
   }
 
@@ -151,7 +152,7 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
                                                     kept["scale"].toDouble(), kept["zero_id"].toInt());
     Tensor position_gradient;
     if (const int64_t position_rows = kept["position_rows"].toInt(); position_rows > 0) {
-      const Tensor positions = tensor_of(kept["positions"].toIntVector(), gradient.device());
+      const Tensor positions = kept["positions"].toTensor().to(at::kLong);
       position_gradient = sum_by_key_on_gpu(gradient, dropout, positions, position_rows, 1, kNoId);
     }
     return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor(), Tensor()};
@@ -160,24 +161,19 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
 
 }  // namespace
 
-Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions,
              const Dropout& dropout, int64_t zero_id) {
   const TimedPart timed(ProfilePart::kEmbedding);
   if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout, zero_id);
-  return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
-}
-
-Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions, int64_t zero_id) {
-  const TimedPart timed(ProfilePart::kEmbedding);
-  return forward_on_gpu(table, ids, scale, position_table, positions, {}, zero_id);
+  return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), optional_of(positions), dropout, zero_id);
 }
 
 void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
                 const std::vector<int32_t>& positions, int64_t zero_id, float* to) {
   const TimedPart timed(ProfilePart::kEmbedding);
   require_ids(ids.data(), std::ssize(ids), table.size(0));
-  embed_rows(table, ids.data(), std::ssize(ids), scale, position_table, positions, {}, zero_id, to);
+  embed_rows(table, ids.data(), std::ssize(ids), scale, position_table, positions.data(), {}, zero_id, to);
 }
 
 }  // namespace lacuna

@@ -54,11 +54,11 @@ Tensor turned(const Tensor& x, const Rotation& rotation) {
   return at::cat({result.to(x.scalar_type()), x.narrow(1, 2, parts - 2)}, 1);
 }
 
-Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions,
              const Dropout& dropout, int64_t zero_id) {
   Tensor x = at::embedding(table, ids) * scale;  // unlike index_select's, its gradient adds up in the same order again on a GPU
   if (zero_id >= 0) x = x.masked_fill(ids.eq(zero_id).unsqueeze(1), 0);
-  if (position_table.defined()) x = x + at::embedding(position_table, tensor_of(positions, ids.device()).to(at::kLong));
+  if (position_table.defined()) x = x + at::embedding(position_table, positions.to(at::kLong));
   return drop(x, dropout);
 }
 

@@ -15,7 +15,7 @@ ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout& dropout);
 Tensor swiglu_dropout(const Tensor& x, const Dropout& dropout);
 Tensor turned(const Tensor& x, const Rotation& rotation);
-Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const Tensor& positions,
              const Dropout& dropout, int64_t zero_id = -1);
 /// Works chunk by chunk, too, and computes the gradients along with the loss; defined in projection_loss.cpp.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,

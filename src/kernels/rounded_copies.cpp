@@ -31,6 +31,10 @@ void RoundedCopies::set_current(const at::Tensor& parameter, const at::Tensor& c
   copies_[parameter.unsafeGetTensorImpl()] = {copy, parameter.const_data_ptr(), static_cast<uint32_t>(parameter._version())};
 }
 
+void RoundedCopies::round(const at::Tensor& values) {
+  set_current(values, values.detach().to(at::kBFloat16));
+}
+
 at::Tensor RoundedCopies::of(const at::Tensor& parameter) {
   if (!has_copies) return {};
   const std::lock_guard<std::mutex> lock(copies_mutex);

@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Copies of parameters in bf16, which whoever writes the parameters keeps beside them: products need not round them then. A copy counts
-/// until its parameter is written by anyone else, which LibTorch's version of the parameter tells.
+/// Copies in bf16 of parameters, which whoever writes the parameters keeps beside them, and of rows that several layers read: products need
+/// not round them then. A copy counts until its original is written by anyone else, which LibTorch's version of the tensor tells.
 class RoundedCopies {
  public:
   RoundedCopies();
@@ -18,7 +18,9 @@ class RoundedCopies {
 
   /// Says that `copy` holds the values that the parameter has now.
   void set_current(const at::Tensor& parameter, const at::Tensor& copy);
-  /// Returns the copy of a parameter's present values; undefined if there is none.
+  /// Makes a copy of values of float.
+  void round(const at::Tensor& values);
+  /// Returns the copy of a tensor's present values; undefined if there is none.
   static at::Tensor of(const at::Tensor& parameter);
 
  private:

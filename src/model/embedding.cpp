@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/shape_lists.h"
 
 namespace lacuna {
 
@@ -57,26 +58,23 @@ Tensor PositionTable::table(int64_t count, const Tensor& like) {
   return weight_;
 }
 
-std::vector<int32_t> positions_of(const RaggedShape& shape) {
-  std::vector<int32_t> positions;
-  positions.reserve(static_cast<size_t>(shape.num_tokens()));
-  for (int64_t b = 0; b < shape.num_sentences(); ++b)
-    for (int32_t i = 0; i < shape.length(b); ++i) positions.push_back(i);
-  return positions;
-}
-
 Ragged Embedding::forward(const Ragged& tokens, const ForwardContext& context) {
   const Dropout dropout = DropoutSite{stack_, 0, DropoutPlace::kEmbedding}.dropout(dropout_, tokens.shape, context);
-  return tokens.with(at_positions(tokens.values, positions_of(*tokens.shape), dropout));
+  const Tensor vectors = positions_->table(tokens.shape->max_length(), table_->weight());
+  return tokens.with(embedded(tokens.values, vectors, lists_on(tokens.values.device(), tokens.shape).positions, dropout));
 }
 
 Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout) {
+  return embedded(tokens, vectors_of(positions), tensor_of(positions, tokens.device()), dropout);
+}
+
+Tensor Embedding::embedded(const Tensor& tokens, const Tensor& vectors, const Tensor& positions, const Dropout& dropout) {
   if (at::GradMode::is_enabled()) table_->packed().drop();
-  return embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, dropout, zero_id_);
+  return embed(table_->weight(), tokens, scale(), vectors, positions, dropout, zero_id_);
 }
 
 Tensor Embedding::at_positions(const Tensor& tokens, const Tensor& positions, int64_t count) {
-  return embed(table_->weight(), tokens, scale(), positions_->table(count, table_->weight()), positions, zero_id_);
+  return embed(table_->weight(), tokens, scale(), positions_->table(count, table_->weight()), positions, /*dropout=*/{}, zero_id_);
 }
 
 void Embedding::at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to) {

@@ -59,9 +59,6 @@ class PositionTable : public torch::nn::Module {
   Tensor sinusoids_;  // of the positions needed so far; no parameter, not saved
 };
 
-/// Returns the position of each token in its sentence: [T].
-std::vector<int32_t> positions_of(const RaggedShape& shape);
-
 /// Returns the sinusoids of a sentence's first positions: [count, d_model] double.
 Tensor sinusoidal_positions(int64_t count, const ModelOptions& options);
 
@@ -86,6 +83,8 @@ class Embedding {
   double scale() const { return std::sqrt(static_cast<double>(table_->weight().size(1))); }
   /// Returns the vectors of all positions up to the last of these.
   Tensor vectors_of(const std::vector<int32_t>& positions);
+  /// Embeds tokens at `positions` [T] int32: rows of `vectors`.
+  Tensor embedded(const Tensor& tokens, const Tensor& vectors, const Tensor& positions, const Dropout& dropout);
 
   std::shared_ptr<EmbeddingTable> table_;
   std::shared_ptr<PositionTable> positions_;

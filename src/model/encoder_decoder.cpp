@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/rounded_copies.h"
+
 namespace lacuna {
 
 TransformerLayer::TransformerLayer(const ModelOptions& options, const AttentionPlan& attention, Stack stack, int index,
@@ -49,6 +51,8 @@ Ragged Encoder::forward(const Ragged& embedded, const ForwardContext& context) {
 
 Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const ForwardContext& context) {
   const auto keys = std::make_shared<const KeyRange>(KeyRange::of(*memory.shape));
+  RoundedCopies rounded;  // each layer multiplies the memory
+  if (context.precision == Precision::kBf16 && at::GradMode::is_enabled()) rounded.round(memory.values);
   ResidualStream stream = stream_of(embedded, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     TransformerLayer& layer = *layers_[static_cast<size_t>(i)];

@@ -46,6 +46,10 @@ class Encoder : public LayerStack {
  public:
   Encoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path)
       : LayerStack(options, attention, Stack::kEncoder, path) {}
+  /// Has the upload bring what attention of the first layer reads of such sentences on a GPU; others that read something else send it.
+  void prepare(const RaggedShapePtr& src, const ForwardContext& context, Upload& upload) const {
+    layers_.front()->self_attention->prepare(src, src, context, upload);
+  }
   /// Encodes embedded (Ts, D) -> memory (Ts, D).
   Ragged forward(const Ragged& embedded, const ForwardContext& context);
 };
@@ -54,6 +58,11 @@ class Decoder : public LayerStack {
  public:
   Decoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path)
       : LayerStack(options, attention, Stack::kDecoder, path) {}
+  /// Does that for the decoder.
+  void prepare(const RaggedShapePtr& src, const RaggedShapePtr& tgt, const ForwardContext& context, Upload& upload) const {
+    layers_.front()->self_attention->prepare(tgt, tgt, context, upload);
+    layers_.front()->cross_attention->prepare(tgt, src, context, upload);
+  }
   /// Decodes all tokens at once: embedded (Tt, D), memory (Ts, D) -> (Tt, D).
   Ragged forward(const Ragged& embedded, const Ragged& memory, const ForwardContext& context);
   /// Returns an empty cache over an encoded batch.

@@ -78,7 +78,8 @@ void Linear::keep_packed(Precision precision) {
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
-  return lacuna::linear(x.detach(), weight_.detach(), bias_.defined() ? bias_.detach() : bias_, context.precision);
+  const at::NoGradGuard no_gradients;
+  return lacuna::linear(x, weight_, bias_, context.precision);
 }
 
 }  // namespace lacuna

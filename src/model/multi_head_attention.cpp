@@ -38,17 +38,37 @@ void MultiHeadAttention::take_parts(AttentionCall& call, const Tensor& x, int64_
   call.v = all.back();
 }
 
-AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext& context) const {
+AttentionCall MultiHeadAttention::new_call(const RaggedShapePtr& queries) const {
   AttentionCall call;
-  call.queries = x.shape;
+  call.queries = queries;
   const int64_t d_head = d_model_ / num_heads_;
   call.scale = 1 / std::sqrt(static_cast<double>(d_head));
   call.type = place_.choice.type.get();
   call.dropout = dropout_;
   call.layer = place_.layer;
   call.site = place_.site;
+  call.causal = is_causal();
+  call.rows_alike = place_.site == AttentionSite::kCross && !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
+  return call;
+}
+
+AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext& context) const {
+  AttentionCall call = new_call(x.shape);
   add_numbers(call, x, context);
   return call;
+}
+
+void MultiHeadAttention::prepare(const RaggedShapePtr& queries, const RaggedShapePtr& keys, const ForwardContext& context,
+                                 Upload& upload) const {
+  if (calibrated_) return;  // its calls are of other types
+  AttentionCall call = new_call(queries);
+  call.keys = std::make_shared<const KeyRange>(KeyRange::of(*keys));
+  const bool is_rounded = context.precision == Precision::kBf16 && at::GradMode::is_enabled();
+  const Tensor weight = output_->parameters().front();
+  const Tensor number = at::empty({1, 1, d_model_ / num_heads_}, weight.options().dtype(is_rounded ? at::kBFloat16 : weight.scalar_type()));
+  call.q = number.expand({queries->num_tokens(), num_heads_, -1});
+  call.k = call.v = number.expand({keys->num_tokens(), num_heads_, -1});
+  prepare_attention(call, context, upload);
 }
 
 void MultiHeadAttention::add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const {
@@ -143,7 +163,6 @@ LinearOptions projections(int64_t count, const ModelOptions& options) {
 
 SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
     : MultiHeadAttention(options, place, path),
-      is_causal_(place.site == AttentionSite::kDecoderSelf),
       qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))),
       rotary_(options.positions == Positions::kRope ? std::make_unique<RotaryPositions>(options) : nullptr) {}
 
@@ -152,7 +171,6 @@ ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end,
   const Tensor qkv = projected(*qkv_, x, context);
   take_parts(call, rotary_ ? rotary_->turned(qkv, positions_of(*x.shape)) : qkv, 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
-  call.causal = is_causal_;
   return output_of(call, x.values, mask_keys(x.values, context), end, context);
 }
 
@@ -173,7 +191,6 @@ ResidualNorm SelfAttention::step(const NormedRows& x, const Tensor& buffer, cons
   call.v = buffer.select(1, 1);
   call.keys = keys.keys;
   call.first_position = keys.positions;
-  call.causal = is_causal_;
   return output_of(call, x.values, calibrated_ ? buffer.select(1, 2) : Tensor(), end, context);
 }
 
@@ -206,7 +223,7 @@ void SelfAttention::step(const float* x, const Tensor& buffer, const StepKeys& k
     for (int64_t i = begin; i < end; ++i)
       std::copy_n(qkv + i * row + d_model_, slot, slots + keys.new_slots[static_cast<size_t>(i)] * slot);
   });
-  step_output({.causal = is_causal_,
+  step_output({.causal = is_causal(),
                .q = {qkv, row},
                .k = {slots, slot},
                .v = {slots + d_model_, slot},
@@ -232,7 +249,6 @@ ResidualNorm CrossAttention::forward(const NormedRows& x, const MemoryKeys& memo
   call.q = heads_of(projected(*query_, x, context));
   take_parts(call, memory.keys_values, 2);
   call.keys = keys;
-  call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
   if (context.guide != nullptr && context.guide->wants(call.layer)) context.guide->see(call, context);
   return output_of(call, x.values, memory.mask_keys, end, context);
 }

@@ -37,12 +37,16 @@ class MultiHeadAttention : public torch::nn::Module {
   std::optional<std::vector<float>> numbers_of_steps() const;
   /// Returns true if a step on a GPU may have one query a row, with keys like these.
   bool takes_one_query(const Tensor& keys) const { return !calibrated_ && cuda::takes_one_query(*place_.choice.type, keys); }
+  /// Prepares for forward() on such sentences (prepare_attention()).
+  void prepare(const RaggedShapePtr& queries, const RaggedShapePtr& keys, const ForwardContext& context, Upload& upload) const;
 
  protected:
   /// Returns x [T, D] as a view [T, H, d].
   Tensor heads_of(const Tensor& x) const;
   /// Sets the call's k and v, or q, k and v, to parts of x [T, parts * D].
   void take_parts(AttentionCall& call, const Tensor& x, int64_t parts) const;
+  /// Returns a call of sentences of queries, complete except for q, k, v, keys and numbers.
+  AttentionCall new_call(const RaggedShapePtr& queries) const;
   /// Returns a call on queries computed from x, complete except for q, k, v and keys.
   AttentionCall new_call(const Ragged& x, const ForwardContext& context) const;
   /// The mask model's keys of x [T, D]: (T, H, d); undefined without one.
@@ -60,6 +64,7 @@ class MultiHeadAttention : public torch::nn::Module {
   void step_output(StepCall call, const std::vector<float>& numbers, StepRows& rows) const;
 
   const AttentionType& type() const { return *place_.choice.type; }
+  bool is_causal() const { return place_.site == AttentionSite::kDecoderSelf; }
 
   int64_t d_model_, num_heads_;
   std::shared_ptr<CalibratedAttention> calibrated_;  // null for all other types
@@ -103,7 +108,6 @@ class SelfAttention : public MultiHeadAttention {
   Tensor new_buffer(const Tensor& like) const;
 
  private:
-  bool is_causal_;
   std::shared_ptr<Linear> qkv_;
   std::unique_ptr<RotaryPositions> rotary_;  // null = positions are in the embeddings, or nowhere
 };

@@ -9,6 +9,7 @@
 #include "base/device.h"
 #include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
+#include "kernels/shape_lists.h"
 #include "model/activation_watch.h"
 #include "model/calibrated/calibrated_attention.h"
 #include "model/embedding.h"
@@ -36,10 +37,7 @@ Ragged shifted_right(const Ragged& tgt) {
   Tensor input = at::empty_like(tgt.values);
   const int64_t tokens = tgt.values.size(0);
   if (tokens > 1) input.narrow(0, 1, tokens - 1).copy_(tgt.values.narrow(0, 0, tokens - 1));
-  std::vector<int64_t> first;
-  for (int64_t b = 0; b < tgt.shape->num_sentences(); ++b)
-    if (tgt.shape->length(b) > 0) first.push_back(tgt.shape->begin(b));
-  input.index_fill_(0, tensor_of(first, input.device()), kBos);
+  input.index_fill_(0, lists_on(input.device(), tgt.shape).first_rows, kBos);
   return tgt.with(input);
 }
 
@@ -203,6 +201,11 @@ LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double la
   const ProjectionLoss sums =
       projection_loss(hidden.values, output_weight(), tgt.values, label_smoothing, context.precision, output_bias());
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
+}
+
+void Transformer::prepare(const RaggedShapePtr& src, const RaggedShapePtr& tgt, const ForwardContext& context, Upload& upload) const {
+  parts_->encoder->prepare(src, context, upload);
+  parts_->decoder->prepare(src, tgt, context, upload);
 }
 
 ForwardContext Transformer::at_step(ForwardContext context) const {

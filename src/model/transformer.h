@@ -69,6 +69,10 @@ class Transformer : public torch::nn::Module {
   LossSums loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context,
                 const GuidingLinks& links = {});
 
+  /// Has the upload bring what a GPU reads of the borders of a batch's sentences, for a loss that this thread computes once it is sent.
+  /// Without it, layers send that themselves.
+  void prepare(const RaggedShapePtr& src, const RaggedShapePtr& tgt, const ForwardContext& context, Upload& upload) const;
+
   /// Returns the encoder's output [Ts, D].
   Ragged encode(const Ragged& src, const ForwardContext& context);
   /// Returns the decoder's output [Tt, D] with teacher forcing on tgt (as in `loss`).

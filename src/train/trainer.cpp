@@ -11,6 +11,7 @@
 #include "base/ragged.h"
 #include "base/spelling.h"
 #include "kernels/profile.h"
+#include "kernels/shape_lists.h"
 #include "model/precision.h"
 #include "ranks/stage.h"
 
@@ -32,8 +33,9 @@ LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOpt
   return [model = std::move(model), smoothing = options.label_smoothing, precision = factor_precision(options.precision, device),
           where = at::Device(device), guided, weight = options.guided_alignment.weight](const Batch& batch, ForwardContext context) {
     if (context.training) context.precision = precision;
-    return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context,
-                       {guided, weight, batch.links});
+    const auto add_more = [&](Upload& upload) { model->prepare(batch.src_shape, batch.tgt_shape, context, upload); };
+    const auto [src, tgt] = batch_on(where, {batch.src, batch.src_shape}, {batch.tgt, batch.tgt_shape}, add_more);
+    return model->loss(src, tgt, smoothing, context, {guided, weight, batch.links});
   };
 }
 

@@ -98,9 +98,8 @@ TEST_P(LongRows, EqualTheReferenceOnWarpsOf32Lanes) {
 TEST_P(LongRows, EqualTheReferenceOnAGpu) {
   const std::vector<Engine> engines = call_engines();
   if (std::find(engines.begin(), engines.end(), Engine::kGpu) == engines.end()) GTEST_SKIP() << "no GPU in this build or machine";
-  const Case cases[] = {{{500, 150}, {500, 150}, 64, "full", true, 0.1},
-                        {{1100}, {1100}, 40},
-                        {{700}, {700}, 72, "{type: local, window: 200}", false, 0.1}};
+  const Case cases[] = {
+      {{500, 150}, {500, 150}, 64, "full", true, 0.1}, {{1100}, {1100}, 40}, {{700}, {700}, 72, "{type: local, window: 200}", false, 0.1}};
   for (const Variant& variant : variants()) {
     if (!is_smooth(variant)) continue;
     for (const Case& one : cases) {

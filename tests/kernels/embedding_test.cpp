@@ -11,8 +11,7 @@ INSTANTIATE_TEST_SUITE_P(, Embed, testing::ValuesIn(kernel_cases()), name_of_cas
 
 TEST_P(Embed, EqualsItsReference) {
   const Tensor ids = at::randint(11, {60}, at::kLong);  // most ids come several times
-  std::vector<int32_t> positions;
-  for (int32_t i = 0; i < 60; ++i) positions.push_back(i % 20);
+  const Tensor positions = at::arange(60, at::kInt).remainder(20);
   for (const double rate : {0.0, 0.3}) {
     const Dropout dropout = a_dropout(rate, 60);
     const auto with = [&](auto kernel) {
@@ -25,7 +24,7 @@ TEST_P(Embed, EqualsItsReference) {
 TEST_P(Embed, NeedsNoPositions) {
   const Tensor ids = at::randint(11, {9}, at::kLong);
   const auto with = [&](auto kernel) {
-    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), std::vector<int32_t>(), Dropout(), kNoId); };
+    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), Tensor(), Dropout(), kNoId); };
   };
   expect_same(with(embed), with(reference::embed), {spiky({13, 64}, type())});
 }
@@ -33,8 +32,7 @@ TEST_P(Embed, NeedsNoPositions) {
 TEST_P(Embed, OfTheZeroIdIsThePositionAlone) {
   constexpr int64_t kZeroId = 3;
   const Tensor ids = at::randint(7, {60}, at::kLong);
-  std::vector<int32_t> positions;
-  for (int32_t i = 0; i < 60; ++i) positions.push_back(i % 20);
+  const Tensor positions = at::arange(60, at::kInt).remainder(20);
   const Dropout dropout = a_dropout(0.3, 60);
   const auto with = [&](auto kernel) {
     return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout, kZeroId); };

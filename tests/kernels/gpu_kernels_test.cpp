@@ -2,12 +2,14 @@
 
 #include "compare.h"
 #include "emulated_kernels.h"
+#include "kernels/calibration.h"
 #include "kernels/embedding.h"
 #include "kernels/layer_products.h"
 #include "kernels/layers.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
+#include "kernels/shape_lists.h"
 
 // The row kernels for GPUs against the references in double: on a GPU where there is one, and emulated on the CPU.
 namespace lacuna {
@@ -226,6 +228,74 @@ TEST_P(RowsOnGpu, NormalizeAndGateNothing) {
   EXPECT_TRUE(at::isfinite(found[1]).all().item<bool>());
 }
 
+/// Rows of weights [20, 3, columns], of which some keys are not seen, and in the last query's none.
+struct CalibratedCase {
+  Tensor base, mask_scores, gate_scores, even;
+};
+
+CalibratedCase calibrated_case(int64_t columns) {
+  constexpr int64_t kQueries = 20, kHeads = 3;
+  const Tensor sees = at::rand({kQueries, kHeads, columns}).gt(0.3).to(at::kFloat);
+  sees[0].fill_(1);
+  sees[kQueries - 1].zero_();
+  const Tensor base = at::rand(sees.sizes()) * sees;
+  return {base / base.sum(-1, true).clamp_min(1e-30), spiky(sees.sizes(), at::kFloat) * sees, spiky({kQueries, kHeads}, at::kFloat),
+          sees / sees.sum(-1, true).clamp_min(1)};
+}
+
+/// Calls f with cases of some widths, which fill no warp's turn, or several.
+template <class F>
+void for_calibrated_cases(F f) {
+  for (const int64_t columns : {1, 24, 64, 130}) {
+    SCOPED_TRACE(testing::Message() << columns << " columns");
+    f(calibrated_case(columns));
+  }
+}
+
+TEST_P(RowsOnGpu, CalibrateAsInDouble) {
+  for_calibrated_cases([&](const CalibratedCase& rows) {
+    const auto like = [](const Tensor& x, const Tensor& other) { return x.to(other.options().requires_grad(false)); };
+    const Function gated = [](const Inputs& in) { return gated_weights({in[0], in[1]}, in[2]); };
+    expect_same(gated, gated, {rows.base, rows.mask_scores, rows.gate_scores});
+    const Function annealed = [](const Inputs& in) { return annealed_weights({in[0], in[1]}, 0.3); };
+    expect_same(annealed, annealed, {rows.base, rows.mask_scores});
+    const Function fixed = [&](const Inputs& in) { return fixed_weights({in[0], in[1]}, like(rows.even, in[0]), 1.5); };
+    expect_same(fixed, fixed, {rows.base, rows.mask_scores});
+    for (const double factor : {0.0, 2.0}) {  // the penalty's
+      const Function perturbed = [&](const Inputs& in) {
+        const PerturbedWeights all = perturbed_weights({in[0], in[1]}, like(rows.even, in[0]), factor);
+        EXPECT_FALSE(all.mean_mask.requires_grad());
+        return at::cat({all.weights, all.penalty.unsqueeze(-1), all.mean_mask.unsqueeze(-1)}, -1);
+      };
+      expect_same(perturbed, perturbed, {rows.base, rows.mask_scores});
+    }
+  });
+}
+
+/// A mask of 1 has no slope.
+TEST_P(RowsOnGpu, PerturbNothingWhereTheMaskIsOne) {
+  const Tensor scores = there(at::full({2, 1, 5}, 200.)).requires_grad_(), base = there(at::rand({2, 1, 5})),
+               even = there(at::full({2, 1, 5}, .2));
+  const PerturbedWeights all = on_gpu([&] { return perturbed_weights({base, scores}, even, 1); });
+  on_gpu([&] { return (all.weights.sum() + all.penalty.sum()).backward(), 0; });
+  EXPECT_TRUE(at::allclose(all.weights, base));
+  EXPECT_EQ(all.penalty.abs().max().item<float>(), 0);
+  EXPECT_EQ(scores.grad().abs().max().item<float>(), 0);
+}
+
+/// Without gradients, a row comes to the same bits alone and among others.
+TEST_P(RowsOnGpu, CalibrateARowAlone) {
+  const at::NoGradGuard no_gradients;
+  for_calibrated_cases([&](const CalibratedCase& rows) {
+    const auto weights_of = [&](int64_t first, int64_t count) {
+      const auto part = [&](const Tensor& x) { return there(x.narrow(0, first, count).contiguous()); };
+      const MaskedWeights masked = {part(rows.base), part(rows.mask_scores)};
+      return on_gpu([&] { return at::stack({gated_weights(masked, part(rows.gate_scores)), fixed_weights(masked, part(rows.even), 1)}); });
+    };
+    EXPECT_TRUE(at::equal(weights_of(3, 1), weights_of(0, 20).narrow(1, 3, 1)));
+  });
+}
+
 TEST_P(RowsOnGpu, ActivateAsTheReference) {
   for (const Activation activation : kActivations)
     for (const double rate : {0.0, 0.25}) {
@@ -312,9 +382,7 @@ TEST_P(RowsOnGpu, MultiplyAsTheCpu) {
 TEST_P(RowsOnGpu, EmbedAsTheReference) {
   constexpr int64_t kTable = 30;
   const Tensor ids = at::randint(kTable, {kRows}, at::kLong);
-  std::vector<int32_t> positions;
-  positions.reserve(kRows);
-  for (int32_t i = 0; i < kRows; ++i) positions.push_back(i % 9);
+  const Tensor positions = at::arange(kRows, at::kInt).remainder(9);
   for (const int64_t columns : {7, 72, 300})
     for (const bool is_learned : {false, true})
       for (const double rate : {0.0, 0.25}) {
@@ -322,11 +390,37 @@ TEST_P(RowsOnGpu, EmbedAsTheReference) {
         const Dropout dropout = a_dropout(rate, kRows);
         const auto with = [&](auto kernel) {
           return [&, kernel](const Inputs& in) {
-            return kernel(in[0], ids.to(in[0].device()), 1.7, is_learned ? in[1] : Tensor(), positions, dropout, /*zero_id=*/1);
+            return kernel(in[0], ids.to(in[0].device()), 1.7, is_learned ? in[1] : Tensor(), positions.to(in[0].device()), dropout,
+                          /*zero_id=*/1);
           };
         };
         expect_same(with(embed), with(reference::embed), {at::randn({kTable, columns}), at::randn({9, columns})});
       }
+}
+
+TEST_P(RowsOnGpu, GetABatchInOneCopy) {
+  const auto shape_of = [](const std::vector<int32_t>& lengths, std::vector<int64_t> ids) {
+    return std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths, std::move(ids)));
+  };
+  const RaggedShapePtr src_shape = shape_of({2, 0, 3}, {7, 1, 5}), tgt_shape = shape_of({1, 1, 1}, {7, 1, 5});
+  const std::vector<int32_t> src_ids = {9, 2, 8, 4, 2}, tgt_ids = {2, 3, 2}, more = {11, 12};
+  Tensor of_more;
+  const int64_t before = made_lists;
+  const auto [src, tgt] = on_gpu([&] {
+    return batch_on(device(), {src_ids, src_shape}, {tgt_ids, tgt_shape}, [&](Upload& upload) { upload.add(more, of_more); });
+  });
+  const ShapeLists lists = lists_on(device(), src_shape), again = lists_on(device(), src_shape);
+  EXPECT_EQ(made_lists - before, 1);
+  EXPECT_EQ(lists.ids.const_data_ptr(), again.ids.const_data_ptr());
+  EXPECT_TRUE(at::equal(src.values.cpu(), at::tensor({9, 2, 8, 4, 2}, at::kLong)));
+  EXPECT_TRUE(at::equal(tgt.values.cpu(), at::tensor({2, 3, 2}, at::kLong)));
+  EXPECT_EQ(tgt.shape, tgt_shape);
+  EXPECT_TRUE(at::equal(of_more.cpu(), at::tensor({11, 12}, at::kInt)));
+  EXPECT_TRUE(at::equal(lists.offsets.cpu(), at::tensor({0, 2, 2, 5}, at::kInt)));
+  EXPECT_TRUE(at::equal(lists.ids.cpu(), at::tensor({7, 1, 5}, at::kLong)));
+  EXPECT_TRUE(at::equal(lists.positions.cpu(), at::tensor({0, 1, 0, 1, 2}, at::kInt)));
+  EXPECT_TRUE(at::equal(lists.first_rows.cpu(), at::tensor({0, 2}, at::kLong)));
+  EXPECT_THROW(on_gpu([&] { return batch_on(device(), {tgt_ids, src_shape}, {tgt_ids, tgt_shape}, [](Upload&) {}); }), ShapeError);
 }
 
 TEST_P(RowsOnGpu, EmbedAnUnknownIdAsNoNumber) {

@@ -114,9 +114,9 @@ TEST(CalibratedWeights, ArePerturbedInTheMaskPass) {
   Layer layer("{mask_penalty: 2}", {0, kThree}, {kThree, -kThree});  // m = 3/4, 1/4
   layer.attention->set_pass(&pass);
   expect_near(layer.weights(), {.3125, .5625});
-  EXPECT_EQ(pass.layers, 1);
-  EXPECT_NEAR(pass.penalty.item<double>(), 2 * std::sqrt((.0625 + .5625) / 2), kTolerance);
-  EXPECT_NEAR(pass.mean.item<double>(), .5, kTolerance);
+  ASSERT_EQ(pass.penalties.size(), 1U);
+  EXPECT_NEAR(pass.penalties[0].mean().item<double>(), 2 * std::sqrt((.0625 + .5625) / 2), kTolerance);
+  EXPECT_NEAR(pass.mean_masks[0].mean().item<double>(), .5, kTolerance);
   Layer null("{base: rela}", {-2, -1}, {1, 2});
   null.attention->set_pass(&pass);
   expect_near(null.weights(), {0, 0});

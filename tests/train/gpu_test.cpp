@@ -64,7 +64,8 @@ std::vector<std::string> attentions() {
   return {"{type: softmax}", "{type: entmax, alpha: learned}",
           // No key lies where a span's slope has its kinks.
           "{encoder_self: {type: span, span_init: 7.5}, decoder_self: {type: span, span: dynamic, span_init: 7.5}, cross: {type: rela}}",
-          "{encoder_self: {type: softmax, norm: layer}, decoder_self: {type: calibrated, base: sparsemax}, cross: {type: calibrated}}"};
+          "{encoder_self: {type: softmax, norm: layer}, decoder_self: {type: calibrated, base: sparsemax}, cross: {type: calibrated}}",
+          "{decoder_self: {type: calibrated, combine: anneal, anneal_steps: 2}, cross: {type: calibrated, combine: fixed}}"};
 }
 
 std::shared_ptr<Transformer> model_on(const std::string& device, const std::string& attention) {

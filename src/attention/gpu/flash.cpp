@@ -58,10 +58,10 @@ struct Packed {
     offsets.push_back(static_cast<int32_t>(rows.size()));
     most = std::max<int64_t>(most, count);
   }
-  /// The rows as a tensor; undefined if they are all `count`, in order.
-  Tensor selection(int64_t count, at::Device device) const {
+  /// Has `there` set to the rows, unless they are all `count`, in order.
+  void add_selection(int64_t count, Upload& upload, Tensor& there) const {
     const bool are_all = static_cast<int64_t>(rows.size()) == count && std::is_sorted(rows.begin(), rows.end());
-    return are_all ? Tensor() : tensor_of(rows, device);
+    if (!are_all) upload.add(rows, there);
   }
 };
 
@@ -96,17 +96,16 @@ bool flash_takes_sentence(const AttentionCall& call, int64_t b) {
   return queries > 0 && keys >= kLeastFlashKeys && (!call.causal || ends_with_the_last_key);
 }
 
-FlashSentences::FlashSentences(const AttentionCall& call, const std::vector<int32_t>& sentences) {
+void FlashSentences::take(const AttentionCall& call, const std::vector<int32_t>& sentences, Upload& upload) {
   Packed queries, keys;
   for (const int32_t b : sentences) {
     queries.add(call.queries->begin(b), call.queries->length(b));
     keys.add(call.keys->begin[static_cast<size_t>(b)], call.keys->count[static_cast<size_t>(b)]);
   }
-  const at::Device device = call.q.device();
-  query_rows_ = queries.selection(call.q.size(0), device);
-  key_rows_ = keys.selection(call.k.size(0), device);
-  query_offsets_ = tensor_of(queries.offsets, device);
-  key_offsets_ = tensor_of(keys.offsets, device);
+  queries.add_selection(call.q.size(0), upload, query_rows_);
+  keys.add_selection(call.k.size(0), upload, key_rows_);
+  upload.add(queries.offsets, query_offsets_);
+  upload.add(keys.offsets, key_offsets_);
   most_queries_ = queries.most;
   most_keys_ = keys.most;
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "attention/call.h"
+#include "base/upload.h"
 
 /// Softmax over long rows by flash attention (Dao 2023, arXiv:2307.08691), whose kernels LibTorch brings. They take sentences of any length
 /// that stand end to end, and keep no row of scores.
@@ -46,9 +47,8 @@ bool flash_takes_sentence(const AttentionCall& call, int64_t b);
 /// The sentences of a call that flash attention takes.
 class FlashSentences {
  public:
-  FlashSentences() = default;
-  /// `sentences`: their numbers, ascending.
-  FlashSentences(const AttentionCall& call, const std::vector<int32_t>& sentences);
+  /// `sentences`: their numbers, ascending. Must stay where it is until the upload is sent.
+  void take(const AttentionCall& call, const std::vector<int32_t>& sentences, Upload& upload);
 
   bool empty() const { return most_queries_ == 0; }
   /// Writes the rows of `context` [Tq, H, d] that belong to these sentences.

@@ -1,7 +1,6 @@
 #include "attention/gpu/run.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 
 #include "attention/cpu/run.h"
@@ -10,6 +9,7 @@
 #include "attention/registry.h"
 #include "base/device.h"
 #include "base/recent_values.h"
+#include "base/upload.h"
 
 namespace lacuna::cuda {
 namespace {
@@ -21,43 +21,20 @@ const TypeKernels* kernels_for(const AttentionCall& call) {
   return engine == nullptr ? nullptr : kernels_of(*engine, *call.type);
 }
 
-/// Lists that are copied to the device as one block of memory.
-class Upload {
- public:
-  /// Copies a list; send() sets `there` to its address on the device.
-  template <class X>
-  void add(const std::vector<X>& list, const X*& there) {
-    places_.push_back([&there, offset = bytes_.size()](const uint8_t* begin) { there = reinterpret_cast<const X*>(begin + offset); });
-    const auto* first = reinterpret_cast<const uint8_t*>(list.data());
-    bytes_.insert(bytes_.end(), first, first + list.size() * sizeof(X));
-    bytes_.resize((bytes_.size() + 15) / 16 * 16);
-  }
-  /// Returns the block on the device. To be called once.
-  Tensor send(at::Device device) {
-    Tensor block = tensor_of(bytes_, device);
-    for (const auto& place : places_) place(block.data_ptr<uint8_t>());
-    return block;
-  }
-
- private:
-  std::vector<uint8_t> bytes_;
-  std::vector<std::function<void(const uint8_t*)>> places_;
-};
-
 struct UploadedSchedule {
   ScheduleLists lists;
   BlockSchedule schedule;
   Tensor memory;  ///< that the schedule points to
 };
 
-void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients) {
+/// Adds the schedule of lists to an upload.
+void add(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients, Upload& upload) {
   auto& [lists, schedule, memory] = one;
   const std::vector<int32_t>& slots = call.keys->slots;
   const int64_t key_rows = call.k.size(0);
   const bool has_partials = wants_gradients && !lists.tasks.empty();
   const Sources sources = has_partials ? find_sources(lists, *call.keys, key_rows) : Sources();
   schedule = {};
-  Upload upload;
   upload.add(lists.tasks, schedule.tasks);
   upload.add(lists.tiles, schedule.tiles);
   upload.add(lists.short_sentences, schedule.short_sentences);
@@ -69,11 +46,10 @@ void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients
   upload.add(lists.first_segment, schedule.first_segment);
   upload.add(lists.key_positions, schedule.key_positions);
   upload.add(lists.heads, schedule.heads);
-  upload.add(slots, schedule.slots);
+  if (!slots.empty()) upload.add(slots, schedule.slots);
   upload.add(sources.first, schedule.first_source);
   upload.add(sources.rows, schedule.sources);
-  memory = upload.send(call.q.device());
-  if (slots.empty()) schedule.slots = nullptr;
+  upload.add_block(memory);
   schedule.num_tiles = static_cast<int>(lists.tiles.size());
   schedule.num_chunks = static_cast<int>(lists.chunks.size());
   schedule.num_heads = static_cast<int>(lists.heads.size());
@@ -89,6 +65,8 @@ class BlockSchedules {
  public:
   std::vector<UploadedSchedule> all;
   FlashSentences flash;
+
+  bool are_sent() const { return all.front().memory.defined(); }
 };
 
 namespace {
@@ -360,30 +338,46 @@ ScheduleKey origin_of(const AttentionCall& call, const ForwardContext& context) 
           .device = call.q.device()};
 }
 
-std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, const MemoryRules& rules) {
+/// Returns schedules that can be used once the upload is sent.
+std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, const MemoryRules& rules, Upload& upload) {
   auto schedules = std::make_shared<BlockSchedules>();
   for (ScheduleLists& lists : make_schedules(call, rules)) schedules->all.push_back({std::move(lists), {}, {}});
   const std::vector<int32_t>& flash = schedules->all.front().lists.flash_sentences;  // of a call with one pattern
-  if (!flash.empty()) schedules->flash = FlashSentences(call, flash);
-  for (UploadedSchedule& one : schedules->all) send(one, call, rules.wants_gradients);
+  if (!flash.empty()) schedules->flash.take(call, flash, upload);
+  for (UploadedSchedule& one : schedules->all) add(one, call, rules.wants_gradients, upload);
+  upload.hold(schedules);
   return schedules;
 }
 
-}  // namespace
-
-std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context) {
+/// Returns the schedules of a call: those of the last few, or new ones, which can be used once the upload is sent.
+std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context, Upload& upload) {
   struct Made {
     ScheduleKey origin;
     std::shared_ptr<const BlockSchedules> schedules;
   };
   thread_local RecentValues<Made> made;  // the layers of a model ask for the same few, one after the other
-  const c10::DeviceGuard guard(call.q.device());
   const ScheduleKey origin = origin_of(call, context);
-  return made.get([&](const Made& one) { return one.origin == origin; },
-                  [&] {
-                    return Made{origin, new_schedules(call, origin.rules)};
-                  })
+  return made
+      .get([&](const Made& one) { return one.origin == origin && one.schedules->are_sent(); },
+           [&] {
+             return Made{origin, new_schedules(call, origin.rules, upload)};
+           })
       .schedules;
+}
+
+}  // namespace
+
+std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context) {
+  const c10::DeviceGuard guard(call.q.device());
+  Upload upload;
+  auto schedules = schedule(call, context, upload);
+  if (!schedules->are_sent()) upload.send(call.q.device());
+  return schedules;
+}
+
+void prepare(const AttentionCall& call, const ForwardContext& context, Upload& upload) {
+  const c10::DeviceGuard guard(call.q.device());
+  schedule(call, context, upload);
 }
 
 Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules, KeptResults* kept) {

@@ -7,6 +7,7 @@
 #include "attention/call.h"
 #include "attention/gpu/flash.h"
 #include "attention/gpu/kernels.h"
+#include "base/upload.h"
 
 /// Attention calls on a GPU.
 namespace lacuna::cuda {
@@ -39,6 +40,9 @@ class BlockSchedules;
 /// Returns the schedules of a call in its context; the last few are cached. Throws MachineError if heads are too wide for the GPU's shared
 /// memory.
 std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call, const ForwardContext& context);
+
+/// Has the upload bring the schedules of calls like this one, which this thread will make: schedule() returns them once it is sent.
+void prepare(const AttentionCall& call, const ForwardContext& context, Upload& upload);
 
 /// What the forward pass leaves to the backward pass.
 struct KeptResults {

@@ -31,6 +31,9 @@ LACUNA_KERNEL_CODE float gelu_slope(float x) {
 LACUNA_KERNEL_CODE float relu(float x) {
   return x < 0 ? 0.f : x;  // NaN stays
 }
+LACUNA_KERNEL_CODE float sigmoid(float x) {
+  return 1 / (1 + expf(-x));
+}
 LACUNA_KERNEL_CODE float swish(float x) {
   constexpr float kFar = 87;
   x = x < -kFar ? -kFar : x;  // -infinity times 0 would be NaN; NaN stays

@@ -2,6 +2,7 @@
 
 #include "kernels/gpu/activation.h"
 #include "kernels/gpu/best_tokens.h"
+#include "kernels/gpu/calibration.h"
 #include "kernels/gpu/column_sums.h"
 #include "kernels/gpu/embedding.h"
 #include "kernels/gpu/gated_rms.h"
@@ -88,6 +89,12 @@ class AllKernels final : public Kernels {
   }
   const char* move_slots(const SlotMoves& args, int64_t rows, void* stream) const override {
     return for_rows<MoveSlots>(args, rows, stream);
+  }
+  const char* calibration_forward(const CalibrationRows& args, int64_t rows, void* stream) const override {
+    return for_rows<Calibrate>(args, rows, stream);
+  }
+  const char* calibration_backward(const CalibrationRows& args, int64_t rows, void* stream) const override {
+    return for_rows<CalibrateBack>(args, rows, stream);
   }
   const char* smoothed_loss(const LossRows<float>& args, int64_t rows, void* stream) const override {
     return Launcher::template start<SmoothedLoss>(args, rows, {rows}, stream);

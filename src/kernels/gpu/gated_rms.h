@@ -1,13 +1,9 @@
 #pragma once
 
-#include "kernels/gpu/column_sums.h"
+#include "kernels/gpu/activation.h"
 
 /// The norm of attention's context: a warp for each row.
 namespace lacuna::gpu {
-
-LACUNA_KERNEL_CODE float sigmoid(float x) {
-  return 1 / (1 + expf(-x));
-}
 
 /// An element of gated_rms: x, its gate, and how far that is open: sigmoid(gate x). 0 and 1 where there is no gate.
 struct GatedElement {

@@ -66,6 +66,25 @@ struct SlotMoves {
   int32_t* positions;                 ///< [rows] that of each new slot in its row
 };
 
+/// Rows of attention weights and of the mask model's scores, [rows, columns], and what kernels/calibration.h makes of them.
+struct CalibrationRows {
+  enum class Way { kShared, kFixed, kPerturbed };  ///< gated or annealed; fixed; perturbed
+
+  int64_t columns;
+  Way way;
+  const float *base, *mask_scores;
+  const float* gate_scores;  ///< [rows]; null = `share` is given
+  const float* even;         ///< kFixed, kPerturbed
+  float share, factor;
+  float* weights = nullptr;                        ///< forward: written; backward, kFixed: read
+  float *penalty = nullptr, *mean_mask = nullptr;  ///< [rows], kPerturbed, forward only; what follows: backward only
+  const float* weights_gradient = nullptr;
+  const float* penalty_gradient = nullptr;  ///< [rows], kPerturbed; null = 0
+  float* base_gradient = nullptr;
+  float* mask_gradient = nullptr;  ///< of mask_scores, kPerturbed
+  float* gate_gradient = nullptr;  ///< [rows], of gate_scores; null = there are none
+};
+
 /// The functions that start kernels. Each processes all rows on the current GPU, on `stream`, and returns null or an error message. Sums
 /// are always added up in the same order; a row's result depends on it alone.
 class Kernels {
@@ -95,6 +114,8 @@ class Kernels {
   virtual const char* round_rows(const RoundedRows<float>&, int64_t rows, void* stream) const = 0;
   virtual const char* find_best(const BestRows&, int64_t rows, void* stream) const = 0;
   virtual const char* move_slots(const SlotMoves&, int64_t rows, void* stream) const = 0;
+  virtual const char* calibration_forward(const CalibrationRows&, int64_t rows, void* stream) const = 0;
+  virtual const char* calibration_backward(const CalibrationRows&, int64_t rows, void* stream) const = 0;
   virtual const char* smoothed_loss(const LossRows<float>&, int64_t rows, void* stream) const = 0;
 };
 

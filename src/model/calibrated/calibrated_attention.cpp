@@ -13,28 +13,10 @@ namespace {
 
 using Combine = CalibratedOptions::Combine;
 
-/// The square root, with gradient 0 where x is 0.
-Tensor safe_sqrt(const Tensor& x) {
-  const Tensor is_zero = x.eq(0);
-  return at::where(is_zero, at::zeros_like(x), at::where(is_zero, at::ones_like(x), x).sqrt());
-}
-
-/// Softmax over the elements where `even` is not 0; rows without such are 0.
-Tensor softmax_of_visible(const Tensor& rows, const Tensor& even) {
-  const Tensor exponentials = (rows - rows.detach().amax(-1, true)).exp() * even.gt(0).to(rows.scalar_type());
-  return exponentials / exponentials.sum(-1, true).clamp_min(1e-30);
-}
-
-/// In double where there are no gradients: then a row, rounded to float, does not depend on where vectors of a whole
-/// tensor begin.
-Tensor in_working_type(const Tensor& x) {
-  return at::GradMode::is_enabled() ? x : x.to(at::kDouble);
-}
-
 /// Shows a probe every row of a call.
-void show(const AttentionCall& call, AttentionProbe& probe, const Tensor& weights, const Tensor& base, const Tensor& mask) {
+void show(const AttentionCall& call, AttentionProbe& probe, const Tensor& weights, const MaskedWeights& masked) {
   const auto on_cpu = [](const Tensor& rows) { return rows.detach().to(at::kCPU, at::kFloat).contiguous(); };
-  const Tensor all[] = {on_cpu(weights), on_cpu(base), on_cpu(mask)};
+  const Tensor all[] = {on_cpu(weights), on_cpu(masked.base), on_cpu(masked.mask_scores.to(at::kDouble).sigmoid())};
   const int64_t heads = weights.size(1), width = weights.size(2);
   std::vector<KeySegment> segments;
   std::vector<int32_t> positions;
@@ -91,19 +73,20 @@ Tensor CalibratedAttention::keys(const Tensor& x, const ForwardContext& context)
 }
 
 Tensor CalibratedAttention::forward(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ForwardContext& context) {
-  const Tensor base = in_working_type(dense_weights(call, context)), mask = mask_of(call, x, mask_keys, context);
-  const Tensor weights = pass_ != nullptr ? perturbed(base, mask, even_weights(call, context)) : combined(call, base, mask, context);
-  if (is_probed(call, context)) show(call, *context.probe, weights, base, mask);
+  const MaskedWeights masked = {dense_weights(call, context), mask_scores(call, x, mask_keys, context)};
+  const Tensor weights = pass_ != nullptr ? perturbed(masked, even_weights(call, context)) : combined(call, masked, context);
+  if (is_probed(call, context)) show(call, *context.probe, weights, masked);
   return dense_context(call, weights.to(call.v.scalar_type()), *identity_, context);
 }
 
-Tensor CalibratedAttention::mask_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ForwardContext& context) {
+Tensor CalibratedAttention::mask_scores(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys,
+                                        const ForwardContext& context) {
   AttentionCall scores = call;
   scores.type = identity_.get();
   scores.numbers.clear();
   scores.q = project(*query_, x, context).view(call.q.sizes());
   scores.k = mask_keys;
-  return in_working_type(dense_weights(scores, context)).sigmoid();
+  return dense_weights(scores, context);
 }
 
 Tensor CalibratedAttention::even_weights(const AttentionCall& call, const ForwardContext& context) const {
@@ -115,40 +98,32 @@ Tensor CalibratedAttention::even_weights(const AttentionCall& call, const Forwar
   return dense_weights(even, context);
 }
 
-Tensor CalibratedAttention::perturbed(const Tensor& base, const Tensor& mask, const Tensor& even) {
-  const auto mean_of = [&](const Tensor& rows) { return (rows * even).sum(-1, /*keepdim=*/true); };
-  const Tensor distance = safe_sqrt(mean_of((1 - mask).square())), mean = mean_of(mask.detach());
-  const Tensor penalty = distance.mean(at::kDouble) * options_.mask_penalty, of_mask = mean.mean(at::kDouble);
-  pass_->penalty = pass_->layers == 0 ? penalty : pass_->penalty + penalty;
-  pass_->mean = pass_->layers == 0 ? of_mask : pass_->mean + of_mask;
-  ++pass_->layers;
-  const Tensor mean_weight = mean_of(base);
-  return mean_weight + mask * (base - mean_weight);
+Tensor CalibratedAttention::perturbed(const MaskedWeights& masked, const Tensor& even) {
+  PerturbedWeights perturbed = perturbed_weights(masked, even, options_.mask_penalty);
+  pass_->penalties.push_back(std::move(perturbed.penalty));
+  pass_->mean_masks.push_back(std::move(perturbed.mean_mask));
+  return perturbed.weights;
 }
 
-Tensor CalibratedAttention::combined(const AttentionCall& call, const Tensor& base, const Tensor& mask, const ForwardContext& context) {
-  const Tensor boost = (1 - mask).exp();  // a_c / a
+Tensor CalibratedAttention::combined(const AttentionCall& call, const MaskedWeights& masked, const ForwardContext& context) {
   switch (options_.combine) {
     case Combine::kFixed:
-      return softmax_of_visible(base * (1 + options_.lambda * boost), even_weights(call, context));
-    case Combine::kAnneal: {
-      const double gamma = std::exp(-static_cast<double>(context.step) / static_cast<double>(options_.anneal_steps));
-      return base * (gamma + (1 - gamma) * boost);
-    }
+      return fixed_weights(masked, even_weights(call, context), options_.lambda);
+    case Combine::kAnneal:
+      return annealed_weights(masked, std::exp(-static_cast<double>(context.step) / static_cast<double>(options_.anneal_steps)));
     case Combine::kGate:
       break;
   }
-  return base * at::addcmul(boost, gate_of(call, boost, context), 1 - boost);
+  return gated_weights(masked, gate_scores(call, context));
 }
 
-Tensor CalibratedAttention::gate_of(const AttentionCall& call, const Tensor& like, const ForwardContext& context) {
-  const Tensor scores = gate_->forward(call.q.reshape({call.q.size(0), -1}).contiguous(), context);
-  const Tensor gate = scores.to(like.scalar_type()).sigmoid();
+Tensor CalibratedAttention::gate_scores(const AttentionCall& call, const ForwardContext& context) {
+  Tensor scores = gate_->forward(call.q.reshape({call.q.size(0), -1}).contiguous(), context);
   if (is_probed(call, context)) {
-    const Tensor seen = gate.detach().to(at::kCPU, at::kDouble).mean(0);
+    const Tensor seen = scores.detach().to(at::kCPU, at::kDouble).sigmoid().mean(0);
     context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
   }
-  return gate.unsqueeze(-1);
+  return scores;
 }
 
 }  // namespace lacuna

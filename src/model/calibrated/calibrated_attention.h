@@ -3,21 +3,21 @@
 #include <torch/nn/module.h>
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "attention/attention.h"
 #include "attention/calibrated_options.h"
 #include "config/options.h"
+#include "kernels/calibration.h"
 #include "model/auxiliary_loss.h"
 #include "model/linear.h"
 
 namespace lacuna {
 
-/// Sums over the calibrated layers of one mask pass.
+/// What the calibrated layers of one mask pass leave, [Tq, H] each.
 struct MaskPass {
-  Tensor penalty;  ///< mask_penalty * |1 - m| / sqrt(n), averaged over queries and heads, summed over layers; scalar double, with gradients
-  Tensor mean;     ///< the mean of m, averaged and summed alike; without gradients
-  int64_t layers = 0;
+  std::vector<Tensor> penalties;   ///< mask_penalty * |1 - m| / sqrt(n), with gradients
+  std::vector<Tensor> mean_masks;  ///< the mean of m, without
 };
 
 /// The mask model of one attention layer and what it makes of the layer's weights (README.md). As a module it is called
@@ -43,14 +43,14 @@ class CalibratedAttention : public torch::nn::Module {
 
  private:
   Tensor project(Linear& linear, const Tensor& x, const ForwardContext& context) const;
-  /// [Tq, H, K]
-  Tensor mask_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ForwardContext& context);
+  /// [Tq, H, K]: the mask is their sigmoid.
+  Tensor mask_scores(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ForwardContext& context);
   /// [Tq, H, K]: 1/n at each of the n keys that a query sees, else 0.
   Tensor even_weights(const AttentionCall& call, const ForwardContext& context) const;
-  Tensor perturbed(const Tensor& base, const Tensor& mask, const Tensor& even);
-  Tensor combined(const AttentionCall& call, const Tensor& base, const Tensor& mask, const ForwardContext& context);
-  /// The share [Tq, H, 1] of the base's weights, in the type of `like`.
-  Tensor gate_of(const AttentionCall& call, const Tensor& like, const ForwardContext& context);
+  Tensor perturbed(const MaskedWeights& masked, const Tensor& even);
+  Tensor combined(const AttentionCall& call, const MaskedWeights& masked, const ForwardContext& context);
+  /// [Tq, H]: their sigmoid is the share of the base's weights.
+  Tensor gate_scores(const AttentionCall& call, const ForwardContext& context);
 
   std::shared_ptr<const AttentionType> type_, identity_, softmax_;
   CalibratedOptions options_;

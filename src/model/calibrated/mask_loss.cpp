@@ -42,10 +42,11 @@ class MaskLoss : public AuxiliaryLoss {
     ForwardContext context = given;
     context.probe = nullptr;
     const Tensor loss = decoder_loss(context);
-    const auto tokens = static_cast<double>(num_tokens), layers = static_cast<double>(pass.layers);
-    const Tensor objective = (pass.penalty / layers - (loss / tokens).clamp_max(options_.mask_loss_cap)) * tokens;
+    const auto mean_of = [](const std::vector<Tensor>& of_layers) { return at::stack(of_layers).mean(at::kDouble); };
+    const auto tokens = static_cast<double>(num_tokens);
+    const Tensor objective = (mean_of(pass.penalties) - (loss / tokens).clamp_max(options_.mask_loss_cap)) * tokens;
     return {objective,
-            {{"mask_loss", objective.detach()}, {"mask_perturbed_loss", loss.detach()}, {"mask", pass.mean * (tokens / layers)}}};
+            {{"mask_loss", objective.detach()}, {"mask_perturbed_loss", loss.detach()}, {"mask", mean_of(pass.mean_masks) * tokens}}};
   }
 
  private:
