@@ -17,7 +17,6 @@ std::vector<int64_t> first_rows_of(const RaggedShape& shape) {
 
 struct KeptLists {
   RaggedShapePtr shape;
-  at::Device device;
   ShapeLists lists;
 };
 
@@ -36,7 +35,7 @@ class RecentLists {
   template <class Make>
   ShapeLists get(at::Device device, const RaggedShapePtr& shape, const Make& make) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return recent_.get([&](const KeptLists& kept) { return kept.shape == shape && kept.device == device; }, make).lists;
+    return recent_.get([&](const KeptLists& kept) { return kept.shape == shape && kept.lists.offsets.device() == device; }, make).lists;
   }
 
  private:
@@ -60,7 +59,7 @@ std::vector<int64_t> wide(const BatchSide& side) {
 
 ShapeLists lists_on(at::Device device, const RaggedShapePtr& shape) {
   return recent_lists().get(device, shape, [&] {
-    KeptLists made = {shape, device, {}};
+    KeptLists made = {shape, {}};
     Upload upload;
     add_lists(upload, made);
     upload.send(device);
@@ -73,14 +72,14 @@ std::pair<Ragged, Ragged> batch_on(at::Device device, const BatchSide& src, cons
   if (device.is_cpu() && gpu::kernels_for(false) == nullptr) return {ragged_of(src.ids, src.shape), ragged_of(tgt.ids, tgt.shape)};
   Upload upload;
   Tensor src_ids, tgt_ids;
-  KeptLists of_src = {src.shape, device, {}}, of_tgt = {tgt.shape, device, {}};
+  KeptLists of_src = {src.shape, {}}, of_tgt = {tgt.shape, {}};
   upload.add(wide(src), src_ids);
   upload.add(wide(tgt), tgt_ids);
   add_lists(upload, of_src);
   add_lists(upload, of_tgt);
   add_more(upload);
   upload.send(device);
-  for (const KeptLists* made : {&of_src, &of_tgt}) recent_lists().get(device, made->shape, [made] { return *made; });
+  for (const KeptLists* made : {&of_src, &of_tgt}) recent_lists().get(src_ids.device(), made->shape, [made] { return *made; });
   return {{src_ids, src.shape}, {tgt_ids, tgt.shape}};
 }
 

@@ -16,7 +16,7 @@ struct ShapeLists {
   Tensor first_rows;  ///< int64: of the sentences that are not empty
 };
 
-/// Returns the lists of a shape. Those of the last few shapes are kept: a model asks for the same ones at every site.
+/// Returns the lists of a shape on a tensor's device. Those of the last few shapes are kept: a model asks for the same ones at every site.
 ShapeLists lists_on(at::Device device, const RaggedShapePtr& shape);
 
 /// The token ids of one side of a batch.

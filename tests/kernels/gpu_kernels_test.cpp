@@ -405,12 +405,12 @@ TEST_P(RowsOnGpu, GetABatchInOneCopy) {
   const RaggedShapePtr src_shape = shape_of({2, 0, 3}, {7, 1, 5}), tgt_shape = shape_of({1, 1, 1}, {7, 1, 5});
   const std::vector<int32_t> src_ids = {9, 2, 8, 4, 2}, tgt_ids = {2, 3, 2}, more = {11, 12};
   Tensor of_more;
-  const int64_t before = made_lists;
+  const int64_t before = device_copies.to_device;
   const auto [src, tgt] = on_gpu([&] {
     return batch_on(device(), {src_ids, src_shape}, {tgt_ids, tgt_shape}, [&](Upload& upload) { upload.add(more, of_more); });
   });
-  const ShapeLists lists = lists_on(device(), src_shape), again = lists_on(device(), src_shape);
-  EXPECT_EQ(made_lists - before, 1);
+  const ShapeLists lists = lists_on(src.values.device(), src_shape), again = lists_on(src.values.device(), src_shape);
+  EXPECT_EQ(device_copies.to_device - before, 1);
   EXPECT_EQ(lists.ids.const_data_ptr(), again.ids.const_data_ptr());
   EXPECT_TRUE(at::equal(src.values.cpu(), at::tensor({9, 2, 8, 4, 2}, at::kLong)));
   EXPECT_TRUE(at::equal(tgt.values.cpu(), at::tensor({2, 3, 2}, at::kLong)));

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <tuple>
 
 #include "base/ragged.h"
 #include "config/yaml.h"

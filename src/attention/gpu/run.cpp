@@ -27,8 +27,8 @@ struct UploadedSchedule {
   Tensor memory;  ///< that the schedule points to
 };
 
-/// Adds the schedule of lists to an upload.
-void add(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients, Upload& upload) {
+/// Adds the lists of a schedule to an upload.
+void add_schedule(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients, Upload& upload) {
   auto& [lists, schedule, memory] = one;
   const std::vector<int32_t>& slots = call.keys->slots;
   const int64_t key_rows = call.k.size(0);
@@ -344,7 +344,7 @@ std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, c
   for (ScheduleLists& lists : make_schedules(call, rules)) schedules->all.push_back({std::move(lists), {}, {}});
   const std::vector<int32_t>& flash = schedules->all.front().lists.flash_sentences;  // of a call with one pattern
   if (!flash.empty()) schedules->flash.take(call, flash, upload);
-  for (UploadedSchedule& one : schedules->all) add(one, call, rules.wants_gradients, upload);
+  for (UploadedSchedule& one : schedules->all) add_schedule(one, call, rules.wants_gradients, upload);
   upload.hold(schedules);
   return schedules;
 }
