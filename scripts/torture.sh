@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves that nothing is lost: lets every operation on files of small runs fail in every way, and starts the same command again.
 #   scripts/torture.sh                     a part of the operations of each scenario, a minute
-#   scripts/torture.sh --all               all of them: an hour or two
+#   scripts/torture.sh --all               all of them: some minutes
 #   scripts/torture.sh --scenario NAME     one scenario (--list names them); --case NUMBER:KIND one fault of it
 #   scripts/torture.sh --kills N           SIGKILL at N random moments, and other signals
 #   scripts/torture.sh --record FILE       adds a line of JSON to FILE for each result, and does not seek again what is in it: a walk that is

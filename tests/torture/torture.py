@@ -103,7 +103,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="lacuna")
     parser.add_argument("library", help="what faults.cpp becomes")
-    parser.add_argument("--all", action="store_true", help="every operation and every fault: an hour or two; without it, a part of each scenario")
+    parser.add_argument("--all", action="store_true", help="every operation and every fault; without it, a part of each scenario")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME", help="only this; may be given more than once")
     parser.add_argument("--kinds", type=lambda names: names.split(","), help="only these faults, between commas: kill,torn")
     parser.add_argument("--case", metavar="NUMBER:KIND", help="only this fault, of one scenario; its folder stays")
