@@ -119,7 +119,8 @@ ResidualNorm MultiHeadAttention::output_of(const AttentionCall& call, const Tens
 ResidualNorm MultiHeadAttention::output_of(cuda::OneQueryStep step, const Tensor& x, const ResidualEnd& end,
                                            const ForwardContext& context) {
   step.type = &type();
-  step.scale = 1 / std::sqrt(static_cast<double>(d_model_ / num_heads_));
+  const int64_t d_head = d_model_ / num_heads_;
+  step.scale = 1 / std::sqrt(static_cast<double>(d_head));
   if (numbers_)
     for (const RowNumber& number : numbers_->forward(x)) step.numbers.push_back(number.values);
   return output_->forward(norm_->forward(cuda::run_one_query(step).view({x.size(0), d_model_})), end, context);
