@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Writes what the attention kernels need of a GPU, as ptxas says, into src/attention/gpu/registers.md.
 
-    scripts/kernel_registers.py           from the objects that `scripts/build.sh cpu lacuna_cuda_kernels` has compiled; exit
-                                          status 1 where a kernel needs memory on a stack, for registers that are spilled or for
-                                          arrays that an unknown index reads
-    scripts/kernel_registers.py --check   the same, and where the table of this nvcc differs, but writes nothing; 77 where nvcc
-                                          has not compiled them all, or there is no table
+    scripts/kernel_registers.py           from the objects that `scripts/build.sh cpu lacuna_cuda_kernels` has compiled; names
+                                          the kernels that spill registers
+    scripts/kernel_registers.py --check   writes nothing; exit status 1 where the table of this nvcc differs; 77 where nvcc has
+                                          not compiled them all, or there is no table
 
 --build FOLDER reads another build than build/cpu.
 """
@@ -33,8 +32,8 @@ LONG_PASSES = ["forward", "gradients of queries", "gradients of keys"]  # LongPa
 TILE_KEYS, TILE_WARPS, SEGMENTS = 256, 4, 20 * TILE  # bytes of RowSegments
 HEADER = """# Registers of the attention kernels
 
-`scripts/kernel_registers.py` writes this page from what ptxas says ({release}); a test compares it where that nvcc is. No kernel has
-anything on a stack: the script and the test fail where registers are spilled. Shared memory is that of heads of 64 columns, and of warps a
+`scripts/kernel_registers.py` writes this page from what ptxas says ({release}); a test compares it where that nvcc is. The bytes on
+the stack of a kernel and those that it spills are 0 unless a cell says more. Shared memory is that of heads of 64 columns, and of warps a
 multiprocessor holds as many as its registers and shared memory have room for, by the sizes that NVIDIA gives.
 
 """
@@ -117,9 +116,15 @@ def warps_at_once(architecture, registers, warps, shared):
     return blocks * warps
 
 
+def cell(used):
+    registers, stack, spilled = used
+    more = [f"{bytes_} {what}" for bytes_, what in ((stack, "on the stack"), (spilled, "spilled")) if bytes_]
+    return f"{registers} ({', '.join(more)})" if more else str(registers)
+
+
 def cells(of, warps, shared):
     """Of one kernel: registers, shared memory, warps of a multiprocessor."""
-    return ([str(of[a][0]) for a in ARCHITECTURES] + [f"{shared:,}"]
+    return ([cell(of[a]) for a in ARCHITECTURES] + [f"{shared:,}"]
             + [str(warps_at_once(a, of[a][0], warps, shared)) for a in ARCHITECTURES])
 
 
@@ -149,7 +154,7 @@ def page(found, release):
     text += LONG_HEADER + table(["type", "pass", *more], rows)
     rows = [[*names, *cells(of, TILE_WARPS, tile_bytes(names[2], names[1] == "backward"))] for names, of in sorted(tiles.items())]
     text += TILES_HEADER + table(["type", "pass", "numbers", *more], rows)
-    rows = [[*names, *(str(of[a][0]) for a in ARCHITECTURES)] for names, of in sorted(one_query.items())]
+    rows = [[*names, *(cell(of[a]) for a in ARCHITECTURES)] for names, of in sorted(one_query.items())]
     return text + ONE_QUERY_HEADER + table(["type", "numbers", *more[:2]], rows)
 
 
@@ -171,22 +176,21 @@ def main():
               "scripts/build.sh cpu lacuna_cuda_kernels", file=sys.stderr)
         return 77 if given.check else 1
     found = entries(notes_of(given.build, name) for name in types)
-    spills = [f"{kernel} for {architecture}: {used[1]} bytes on the stack, {used[2]} of them moved for registers that are spilled\n"
-              for (kernel, architecture), used in sorted(found.items()) if used[1] or used[2]]
+    spills = [f"{kernel} for {architecture} spills {used[2]} bytes of registers" for (kernel, architecture), used in sorted(found.items()) if used[2]]
     release = release_of(given.build)
     text = page(found, release)
     if not given.check:
         TABLE.write_text(text, encoding="utf-8")
-    elif not TABLE.exists():
+        print("".join(f"{spill}\n" for spill in spills), end="")
+        return 0
+    if not TABLE.exists():
         print(f"{TABLE.relative_to(ROOT)} is not there yet; run scripts/kernel_registers.py", file=sys.stderr)
         return 77
     known = TABLE.read_text(encoding="utf-8")
-    if f"({release})" not in known:
-        return 0  # what another nvcc says is not written down
-    if known != text:
+    differs = f"({release})" in known and known != text
+    if differs:
         print(f"{TABLE.relative_to(ROOT)} is not what ptxas says; run scripts/kernel_registers.py", file=sys.stderr)
-    print("".join(spills), end="", file=sys.stderr)
-    return 1 if known != text or spills else 0
+    return 1 if differs else 0
 
 
 if __name__ == "__main__":
