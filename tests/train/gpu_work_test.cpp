@@ -95,11 +95,12 @@ std::string text_of(const DeviceWork& work) {
 
 /// What comes with more layers.
 DeviceWork difference(const DeviceWork& more, const DeviceWork& less) {
-  DeviceWork rest = {.launches = more.launches - less.launches,
-                     .synchronizations = more.synchronizations - less.synchronizations,
-                     .allocations = more.allocations - less.allocations,
-                     .allocated_bytes = more.allocated_bytes - less.allocated_bytes,
-                     .copies_there = more.copies_there - less.copies_there};
+  DeviceWork rest;
+  rest.launches = more.launches - less.launches;
+  rest.synchronizations = more.synchronizations - less.synchronizations;
+  rest.allocations = more.allocations - less.allocations;
+  rest.allocated_bytes = more.allocated_bytes - less.allocated_bytes;
+  rest.copies_there = more.copies_there - less.copies_there;
   for (const auto& [name, count] : more.of_operators) {
     const auto found = less.of_operators.find(name);
     if (const int64_t added = count - (found == less.of_operators.end() ? 0 : found->second); added != 0) rest.of_operators[name] = added;

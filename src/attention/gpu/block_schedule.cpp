@@ -133,7 +133,8 @@ class ShortSentences {
 class LongSentences {
  public:
   LongSentences(const AttentionCall& call, const MemoryRules& rules) : rules_(rules) {
-    is_possible_ = rules.has_long_rows && !(rules.wants_gradients && shares_keys(*call.keys));  // who owns a key writes its gradient alone
+    // Rows together have no scores (BackwardNeedsScores), and who owns a key writes its gradient alone.
+    is_possible_ = rules.has_long_rows && !rules.needs_scores && !(rules.wants_gradients && shares_keys(*call.keys));
   }
 
   bool take(const Visible& visible) const {
