@@ -56,7 +56,7 @@ struct LaneElements {
     LACUNA_UNROLL
     for (int r = 0; r < Number::kRows; ++r) *place(n, i, r) = number.of[r];
   }
-  /// That of the lane's row r.
+  /// Returns the place of an element of the row r among the rows of a lane.
   LACUNA_HD float* place(int n, int i, int r) const { return first + ((n * kOwnOfGroup + i) * Number::kRows + r) * Block::kLanes; }
 };
 
