@@ -8,6 +8,7 @@
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/spelling.h"
 #include "config/on_bad_line.h"
 
 namespace lacuna {
@@ -252,7 +253,7 @@ class Pass {
     if (result_.pairs == 0)
       throw DataError(settings_.src + " and " + settings_.tgt + ": nothing to analyse: " +
                       why_none_is_left(result_.bad_pairs, result_.bad_pairs + result_.empty_pairs + result_.long_pairs.count,
-                                       "empty on a side, or longer than " + std::to_string(result_.max_tokens) + " tokens"));
+                                       "empty on a side, or longer than " + counted(result_.max_tokens, "token")));
     if (owed_importance_ > 0)
       result_.notes.push_back("importance: " + std::to_string(owed_importance_) + " of " + std::to_string(wanted_importance()) +
                               " pairs, left out with no other to take in their place");

@@ -240,7 +240,7 @@ TEST(Analysis, LeavesOutAndCountsSentencesLongerThanTheModelReads) {
               testing::AllOf(testing::HasSubstr("1 of 5 pairs is left out: a side has more than 5 tokens"),
                              testing::HasSubstr("the first is line 4")));
   EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_of_positions(1)); }),
-              testing::HasSubstr("of at most 1 tokens a side"));
+              testing::HasSubstr("all are empty on a side, or longer than 1 token"));
 }
 
 TEST(PairReader, KeepsNothingOfAPairThatIsTooLong) {
