@@ -216,8 +216,7 @@ class LongSentences {
   }
   BlockBytes bytes(int groups, bool is_backward, bool keeps_rows_outside) const {
     const auto of = [&]<class T>(T /*type*/) -> BlockBytes {
-      const LongRowsMemory<T> memory(nullptr, nullptr, keeps_rows_outside, whole_tiles(rules_.d_head), groups, rules_.needs_scores,
-                                     kLongWarps, is_backward);
+      const LongRowsMemory<T> memory(nullptr, nullptr, keeps_rows_outside, whole_tiles(rules_.d_head), groups, kLongWarps, is_backward);
       return {memory.bytes, memory.row_bytes};
     };
     return rules_.in_bf16 ? of(Bf16(0.f)) : of(0.f);

@@ -68,12 +68,12 @@ class LongKeyGradients : LongRowsBase<Map, T, Block> {
     const LongRowRecord* const records = memory_.records(buffer);
     constexpr int kStride = static_cast<int>(sizeof(LongRowRecord) / sizeof(float));
     const KeyRuns<Block> seen = keys_seen(records, first_query);
-    Number weights[kOwnOfTile], gradient[kOwnOfTile], scores[kOwnOfTile], numbers[kMaxNumbers], number_gradients[kMaxNumbers] = {};
+    Number weights[kOwnOfTile], gradient[kOwnOfTile], numbers[kMaxNumbers], number_gradients[kMaxNumbers] = {};
     types::RowContext<Number> context = context_of(records, first_query, numbers);
     context.number_gradients = number_gradients;  // the kernel that owns queries has them
     dots(memory_.queries(buffer), memory_.keys + own * memory_.stride, weights);
     LACUNA_UNROLL
-    for (int i = 0; i < kOwnOfTile; ++i) scores[i] = weights[i] = weights[i] * Number(call_.scale);
+    for (int i = 0; i < kOwnOfTile; ++i) weights[i] = weights[i] * Number(call_.scale);
     this->recall_weights(weights, first_key, records->of_weights, kStride, context);
     this->clear_unseen(seen, first_key, weights);
     dots(memory_.context_gradient(buffer), memory_.values + own * memory_.stride, gradient);
@@ -82,7 +82,7 @@ class LongKeyGradients : LongRowsBase<Map, T, Block> {
     const auto row = [&](Number* data) {
       return RecalledRow<Block>{data, first_key, records->of_gradients, kStride, &next, kRowResults, &block_};
     };
-    types::run_backward(map_, row(scores), row(weights), row(gradient), context);
+    types::run_backward(map_, row(weights), row(weights), row(gradient), context);
     LACUNA_UNROLL
     for (int i = 0; i < kOwnOfTile; ++i) gradient[i] = gradient[i] * Number(call_.scale);
     this->clear_unseen(seen, first_key, gradient);

@@ -176,8 +176,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
 
   /// Works out weights before dropout, and their gradients behind it; 0 where a group has no weight.
   LACUNA_DEVICE void recall_rows() const {
-    const LaneElements<Block> weights = elements(memory_.weights), gradient = elements(memory_.gradient),
-                              scores = elements(call_.needs_scores ? memory_.scores : memory_.weights);
+    const LaneElements<Block> weights = elements(memory_.weights), gradient = elements(memory_.gradient);
     const int parts = columns();
     Number numbers[kMaxNumbers], sums[kOwnOfGroup];
     const types::RowContext<Number> context = context_of(numbers, nullptr, /*is_recalled=*/true);
@@ -202,10 +201,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
         Number* const own = sums + kOwnOfTile * j;
         if (is_of_keys) {
           LACUNA_UNROLL
-          for (int i = 0; i < kOwnOfTile; ++i) {
-            own[i] = own[i] * Number(call_.scale);
-            if (call_.needs_scores) scores.set(n, kOwnOfTile * j + i, own[i]);
-          }
+          for (int i = 0; i < kOwnOfTile; ++i) own[i] = own[i] * Number(call_.scale);
           this->recall_weights(own, key, memory_.log, ResultLog::kStride, context);
           this->clear_unseen(seen_, key, own);
         } else {
@@ -225,7 +221,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
     context.number_gradients = number_gradients;
     ResultLog log = {memory_.log, kRowResults, 2 * kRowResults};
     const LongRow<Block> weights = row(memory_.weights, log), gradient = row(memory_.gradient, log);
-    types::run_backward(map_, call_.needs_scores ? row(memory_.scores, log) : weights, weights, gradient, context);
+    types::run_backward(map_, weights, weights, gradient, context);
     store_number_gradients(number_gradients);
     block_.sync();
     for (int r = thread(); r < kTile; r += threads()) store_record(r);

@@ -31,8 +31,7 @@ LACUNA_DEVICE void long_block(const Map& map, const KernelCall<T>& call, const B
     const bool is_outside = call.row_memory != nullptr;
     unsigned char* const rows =
         is_outside ? call.row_memory + (int64_t{index} * call.schedule.num_heads + place) * call.row_bytes : nullptr;
-    const LongRowsMemory<T> parts(memory, rows, is_outside, call.width, tile.end - tile.begin, call.needs_scores, block.warps(),
-                                  kIsBackward);
+    const LongRowsMemory<T> parts(memory, rows, is_outside, call.width, tile.end - tile.begin, block.warps(), kIsBackward);
     const LongQueries<Map, T, Block> queries(map, call, block, sentence, place, tile, parts);
     if constexpr (kIsBackward) {
       queries.backward();

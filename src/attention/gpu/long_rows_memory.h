@@ -28,18 +28,18 @@ struct LongRowsMemory {
   static constexpr int kRing = kKeyGroup * right_stride<T>();  ///< elements of one of a warp's two buffers
   static_assert(kTile * kSumStride * sizeof(float) <= 2 * kRing * sizeof(T));
 
-  int stride;                          ///< of queries
-  T *queries, *context_gradient;       // [kTile, stride]: 0 behind the last
-  T* ring;                             // [2, kKeyGroup, right_stride], of each warp: keys or values, kColumns of their columns
-  float* joined;                       // LongRow::joined
-  float* log;                          // ResultLog::to
-  unsigned char* flags;                // [groups]: KernelCall::has_weight of the tile
-  float *weights, *gradient, *scores;  // elements of rows: shared out among lanes (LaneElements)
-  int64_t bytes, row_bytes;            ///< of all in shared memory, and of those in the device's
+  int stride;                     ///< of queries
+  T *queries, *context_gradient;  // [kTile, stride]: 0 behind the last
+  T* ring;                        // [2, kKeyGroup, right_stride], of each warp: keys or values, kColumns of their columns
+  float* joined;                  // LongRow::joined
+  float* log;                     // ResultLog::to
+  unsigned char* flags;           // [groups]: KernelCall::has_weight of the tile
+  float *weights, *gradient;      // elements of rows: shared out among lanes (LaneElements)
+  int64_t bytes, row_bytes;       ///< of all in shared memory, and of those in the device's
 
   /// `rows`: where rows lie in the device's memory; `keeps_rows_outside`: they do, and only bytes are counted if it is null.
-  LACUNA_HD LongRowsMemory(unsigned char* begin, unsigned char* rows, bool keeps_rows_outside, int width, int groups, bool needs_scores,
-                           int warps, bool is_backward)
+  LACUNA_HD LongRowsMemory(unsigned char* begin, unsigned char* rows, bool keeps_rows_outside, int width, int groups, int warps,
+                           bool is_backward)
       : stride(row_stride<T>(width)) {
     MemoryParts shared(begin), outside(rows);
     queries = shared.take<T>(kTile * stride);
@@ -52,7 +52,6 @@ struct LongRowsMemory {
     MemoryParts& of_rows = keeps_rows_outside ? outside : shared;
     weights = of_rows.take<float>(elements);
     gradient = of_rows.take<float>(is_backward ? elements : 0);
-    scores = of_rows.take<float>(is_backward && needs_scores ? elements : 0);
     bytes = shared.bytes;
     row_bytes = outside.bytes;
   }
