@@ -15,7 +15,7 @@ LAST = 912  # the update up to which the earlier version went on
 
 
 def precisions():
-    """Those whose bits are the fixture's here: without VNNI, a processor's sums of int8 products are rounded in other places."""
+    """Those that give the fixture's bits here: for processors without VNNI, int8 has fewer levels (packed_product.h)."""
     with open("/proc/cpuinfo", encoding="ascii") as file:
         has_vnni = "vnni" in file.read()
     return ("fp32", "int8") if has_vnni else ("fp32",)
