@@ -18,8 +18,8 @@ if [ -n "$packages" ] && ! command -v clang++ >/dev/null; then
   echo "scripts/test.sh --preset $preset needs clang++: sudo apt-get install $packages" >&2
   exit 1
 fi
-# Tests share the CPUs: threads of OpenMP that wait for others sleep early.
-export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-1000}
+# Tests share the CPUs: threads of OpenMP that wait for others sleep at once.
+export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-0}
 scripts/setup.sh --tests
 scripts/build.sh "$preset" "$target"
 ctest --preset "$preset" --no-tests=error --parallel "$(nproc)" "$@"

@@ -4,8 +4,8 @@
     scripts/tidy.py            every source of src/
     scripts/tidy.py FILE ...   these
 
-LibTorch's headers take half a minute to read and check, so the sources of a folder that are compiled alike are read as one:
-through a file that includes them all. A source that includes itself again (Highway's way to several instruction sets) is read alone.
+LibTorch's headers take half a minute to read and check, so the sources of a folder and of those in it that are compiled alike are
+read as one: through a file that includes them all. A source that includes itself again (Highway's way to several instruction sets) is read alone.
 Reads how a file is compiled from build/tidy, which it configures.
 """
 
@@ -47,7 +47,7 @@ def groups_of(files):
         if file not in files:
             continue
         alone = "HWY_TARGET_INCLUDE" in file.read_text()
-        groups[file if alone else file.parent, flags_of(entry)].append(file)
+        groups[file if alone else ROOT / "src" / file.relative_to(ROOT / "src").parts[0], flags_of(entry)].append(file)
         files.remove(file)
     for file in sorted(files):
         sys.exit(f"tidy.py: {file}: not compiled by the preset cpu; expected a source of src/")

@@ -28,6 +28,19 @@ class Worker {
   Worker(JobFolder& job, PartMaker& maker) : job_(job), maker_(maker) {}
 
   JobTotals run() {
+    try {
+      return work();
+    } catch (const MachineError&) {
+      job_.require_in_place();  // of a folder that has gone, nothing else need be said
+      throw;
+    } catch (const DataError&) {
+      job_.require_in_place();
+      throw;
+    }
+  }
+
+ private:
+  JobTotals work() {
     total_ = job_.known_parts();
     while (!pass()) wait();
     const JobTotals totals = checked_totals();
@@ -35,7 +48,6 @@ class Worker {
     return totals;
   }
 
- private:
   double now() {
     if (!clock_) clock_.emplace(job_.path());
     return clock_->now();

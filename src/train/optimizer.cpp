@@ -104,11 +104,24 @@ GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
     return squares;
   }
   exchange_->finish();
+  if (!device().is_cpu()) return squares_on_gpu();
   for (size_t g = 0; g < parameters_.groups().size(); ++g)
     for (const Shard::Part& part : shard_->parts(g)) {
       const std::vector<double> of_part = squares_of_chunks(exchange_->sums(part));
       squares[g].insert(squares[g].end(), of_part.begin(), of_part.end());
     }
+  return squares;
+}
+
+GradientSquares Optimizer::squares_on_gpu() const {
+  std::vector<Tensor> sums = {at::zeros({}, parameters_.values().options().dtype(at::kDouble))};  // that all ranks wait for their losses
+  for (size_t g = 0; g < parameters_.groups().size(); ++g)
+    for (const Shard::Part& part : shard_->parts(g)) sums.push_back(device_sum_of_squares(exchange_->sums(part), parameters_.values()));
+  const Tensor here = on_host(at::stack(sums));
+  const double* next = here.const_data_ptr<double>() + 1;
+  GradientSquares squares;
+  for (size_t g = 0; g < parameters_.groups().size(); ++g)
+    for (size_t i = 0; i < shard_->parts(g).size(); ++i) squares[g].push_back(*next++);
   return squares;
 }
 

@@ -122,6 +122,8 @@ class Optimizer {
   AdamRule rule_of(double lr, double gradient_scale) const;
   void prepare_queue();
   void finish_update(bool with_auxiliary);
+  /// The squares of sum_gradients() where the parts of several ranks lie on GPUs, one for each part. Waits for the GPU, once.
+  GradientSquares squares_on_gpu() const;
   double norm_of(size_t parameter_group, const std::vector<GradientSquares>& squares) const;
   void update_group(size_t parameter_group, const AdamStep& step);
   void clamp(const Slice& updated);

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string error_of(const std::string& yaml) {
+std::string error_of_yaml(const std::string& yaml) {
   return message_of<ConfigError>([&] { parse_yaml(yaml, "c.yaml"); });
 }
 
@@ -35,19 +35,21 @@ TEST(Yaml, TellsTextFromNothing) {
 }
 
 TEST(Yaml, NamesBothLinesOfAKeyThatIsThereTwice) {
-  EXPECT_THAT(error_of("train:\n  lr: 1\n\n  lr: 2\n"), AllOf(StartsWith("c.yaml:4: key \"lr\""), HasSubstr("first in line 2")));
+  EXPECT_THAT(error_of_yaml("train:\n  lr: 1\n\n  lr: 2\n"), AllOf(StartsWith("c.yaml:4: key \"lr\""), HasSubstr("first in line 2")));
 }
 
 TEST(Yaml, NamesTheLineOfWhatIsNoYaml) {
-  EXPECT_THAT(error_of("a: 1\nb: [1, 2\nc: 3\n"), HasSubstr("c.yaml:3: not YAML"));
-  EXPECT_THAT(error_of("a: *nowhere\n"), StartsWith("c.yaml:1: not YAML"));
+  EXPECT_THAT(error_of_yaml("a: 1\nb: [1, 2\nc: 3\n"), HasSubstr("c.yaml:3: not YAML"));
+  EXPECT_THAT(error_of_yaml("a: *nowhere\n"), StartsWith("c.yaml:1: not YAML"));
 }
 
 TEST(Yaml, NamesTheLineOfAQuoteThatIsNeverClosed) {
   for (const std::string quote : {"'", "\""}) {
     for (const std::string end : {"", "\n", "\nseed: 2\n", "  # it is late\n"})
-      EXPECT_THAT(error_of("a: 1\nrun: " + quote + "x" + end), StartsWith("c.yaml:2: not YAML: a quote is opened here and never closed"));
-    EXPECT_THAT(error_of("data:\n  train:\n    - " + quote + "x\nseed: 2\n"), StartsWith("c.yaml:3: not YAML: a quote is opened here"));
+      EXPECT_THAT(error_of_yaml("a: 1\nrun: " + quote + "x" + end),
+                  StartsWith("c.yaml:2: not YAML: a quote is opened here and never closed"));
+    EXPECT_THAT(error_of_yaml("data:\n  train:\n    - " + quote + "x\nseed: 2\n"),
+                StartsWith("c.yaml:3: not YAML: a quote is opened here"));
     EXPECT_THAT(message_of<ConfigError>([&] { parse_yaml_value(quote + "x\n", "command line (--run)"); }),
                 StartsWith("command line (--run): not YAML: a quote is opened here"));
   }
@@ -59,17 +61,18 @@ TEST(Yaml, TakesQuotesThatOpenNothing) {
 }
 
 TEST(Yaml, RefusesKeysThatAreNotWords) {
-  EXPECT_THAT(error_of("[1, 2]: x\n"), HasSubstr("c.yaml:1: a key must be a word"));
+  EXPECT_THAT(error_of_yaml("[1, 2]: x\n"), HasSubstr("c.yaml:1: a key must be a word"));
 }
 
 TEST(Yaml, RefusesSeveralDocuments) {
-  EXPECT_THAT(error_of("a: 1\n---\nb: 2\n"), StartsWith("c.yaml:2: a second YAML document"));
-  EXPECT_THAT(error_of("a: 1\n...\n---\nb: 2\n"), StartsWith("c.yaml:3: a second YAML document"));
-  EXPECT_THAT(error_of("{a: 1}\nb: 2\n"), StartsWith("c.yaml:2: "));
+  EXPECT_THAT(error_of_yaml("a: 1\n---\nb: 2\n"), StartsWith("c.yaml:2: a second YAML document"));
+  EXPECT_THAT(error_of_yaml("a: 1\n...\n---\nb: 2\n"), StartsWith("c.yaml:3: a second YAML document"));
+  EXPECT_THAT(error_of_yaml("{a: 1}\nb: 2\n"), StartsWith("c.yaml:2: "));
 }
 
 TEST(Yaml, SaysWhereADocumentHasEndedEarly) {
-  EXPECT_THAT(error_of("  train:\n    lr: 1e-3\nseed: 77\n"), AllOf(StartsWith("c.yaml:3: "), HasSubstr("indent the keys of a map alike")));
+  EXPECT_THAT(error_of_yaml("  train:\n    lr: 1e-3\nseed: 77\n"),
+              AllOf(StartsWith("c.yaml:3: "), HasSubstr("indent the keys of a map alike")));
 }
 
 TEST(Yaml, TakesOneDocumentBetweenMarkers) {
@@ -84,23 +87,23 @@ TEST(YamlValue, IsOne) {
 }
 
 TEST(Yaml, BoundsDepthAndSize) {
-  EXPECT_THAT(error_of("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("levels deep"));
-  EXPECT_THAT(error_of("a: " + std::string(5000, '[')), HasSubstr("c.yaml"));
+  EXPECT_THAT(error_of_yaml("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("levels deep"));
+  EXPECT_THAT(error_of_yaml("a: " + std::string(5000, '[')), HasSubstr("c.yaml"));
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
     const std::string below = "*a" + std::to_string(i - 1), name = "a" + std::to_string(i);
     bomb += name + ": &" + name + " [" + below + ", " + below + ", " + below + ", " + below + ", " + below + ", " + below + "]\n";
   }
-  EXPECT_THAT(error_of(bomb), HasSubstr("more than 100000 values"));
+  EXPECT_THAT(error_of_yaml(bomb), HasSubstr("more than 100000 values"));
 }
 
 TEST(Yaml, BoundsTheKeysOfAMap) {
   std::string yaml = "a:\n";
   for (int i = 0; i < 1000; ++i) yaml += "  k" + std::to_string(i) + ": 1\n";
   EXPECT_EQ(parse_yaml(yaml, "c.yaml").find("a")->entries().size(), 1000u);
-  EXPECT_THAT(error_of(yaml + "  more: 1\nb: 1\n"), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
+  EXPECT_THAT(error_of_yaml(yaml + "  more: 1\nb: 1\n"), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
   for (int i = 1000; i < 99000; ++i) yaml += "  k" + std::to_string(i) + ": 1\n";
-  EXPECT_THAT(error_of(yaml), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
+  EXPECT_THAT(error_of_yaml(yaml), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
 }
 
 TEST(Yaml, TakesLongLists) {

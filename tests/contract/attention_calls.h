@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "attention/attention.h"
 #include "attention/rows/row_numbers.h"
@@ -14,6 +15,13 @@ namespace lacuna::contract {
 inline constexpr double kDoubleContext = 1e-10;
 // The same in float: 6e-8 times the length of the sums, and what a threshold makes of it.
 inline constexpr double kFloatContext = 2e-5;
+// The same in bf16: weights and gradients of scores are rounded to 8 bits before they enter products.
+inline constexpr double kBf16Context = 2e-2;
+
+/// True if the type's weights have no jump that another rounding of a score could cross.
+inline bool is_smooth(const Variant& variant) {
+  return std::string(variant.entry->name) != "topk";
+}
 
 /// The tensors of a call, made in double and the same for the same seed.
 struct Inputs {

@@ -9,11 +9,6 @@
 namespace lacuna::contract {
 namespace {
 
-// Weights and gradients of scores are rounded to bf16 (8 bits) before they enter products.
-constexpr double kBf16 = 2e-2;
-// Sums in another order, in float.
-constexpr double kFloat = 2e-5;
-
 /// The kernels of tiles, for short sentences too.
 cuda::Engine tiles(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes, int64_t row_memory = cuda::kRowMemory) {
   return {kernels, bytes, /*takes_short_rows=*/false, nullptr, row_memory};
@@ -39,18 +34,13 @@ struct Sample {
   bool causal;
 };
 
-/// True if the type's weights have no jump that another rounding of a score could cross.
-bool is_smooth(const Variant& variant) {
-  return std::string(variant.entry->name) != "topk";
-}
-
 void expect_the_reference_in_bf16(const Variant& variant, const std::string& pattern, bool causal) {
   SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : ""));
   for (const auto& [lengths, d_head] : {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
     const Sample sample(variant, pattern, lengths, d_head, causal);
     for (const double dropout : {0.0, 0.1}) {  // without it, weights of 64 to 128 keys are multiplied where they are kept
       SCOPED_TRACE("dropout " + std::to_string(dropout));
-      expect_near(sample.outcome(at::kBFloat16, dropout), sample.outcome(at::kDouble, dropout), kBf16);
+      expect_near(sample.outcome(at::kBFloat16, dropout), sample.outcome(at::kDouble, dropout), kBf16Context);
     }
   }
 }
@@ -69,7 +59,7 @@ void expect_sums_of_every_key_in_bf16() {
     for (const int32_t length : {64, 72, 90, 96, 128, 200}) {
       SCOPED_TRACE(std::string(pattern) + ", " + std::to_string(length) + " tokens");
       const Sample sample(variant("softmax", ""), pattern, {length, length}, 32, /*causal=*/false);
-      expect_near(sample.outcome(at::kBFloat16, 0), sample.outcome(at::kDouble, 0), kBf16);
+      expect_near(sample.outcome(at::kBFloat16, 0), sample.outcome(at::kDouble, 0), kBf16Context);
     }
   }
 }
@@ -158,7 +148,7 @@ TEST_P(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
       const Sample sample(variant, pattern, {5, 120}, 8);
       const Outcome expected = sample.outcome(at::kDouble);
       const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<66>));
-      expect_near(sample.outcome(at::kFloat), expected, kFloat);
+      expect_near(sample.outcome(at::kFloat), expected, kFloatContext);
     }
   }
 }
@@ -169,7 +159,7 @@ TEST(AttentionKernels, EqualTheReferenceWhereSeveralBlocksShareASentence) {
     const Sample sample(variant("softmax", ""), pattern, {7, 600}, 4);
     const Outcome expected = sample.outcome(at::kDouble);
     const Emulation emulation(tiles(cuda::all_emulated_kernels()));
-    expect_near(sample.outcome(at::kFloat), expected, kFloat);
+    expect_near(sample.outcome(at::kFloat), expected, kFloatContext);
   }
 }
 
@@ -180,7 +170,7 @@ TEST_P(AttentionKernels, EqualTheReferenceWhereNoRowFitsIntoSharedMemory) {
       const Sample sample(variant, pattern, {5, 120, 33}, 8);
       const Outcome expected = sample.outcome(at::kDouble);
       const Emulation emulation(tiles(cuda::all_emulated_kernels(), shared_bytes<16>));
-      expect_near(sample.outcome(at::kFloat), expected, kFloat);
+      expect_near(sample.outcome(at::kFloat), expected, kFloatContext);
     }
   }
 }
@@ -278,7 +268,7 @@ TEST_P(AttentionKernels, WaitForEachOtherWhereTheyMust) {
       for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
         SCOPED_TRACE(dtype == at::kFloat ? "float" : "bf16");
         const Outcome found = sample.outcome(dtype);
-        if (dtype == at::kFloat || is_smooth(variant)) expect_near(found, expected, dtype == at::kFloat ? kFloat : kBf16);
+        if (dtype == at::kFloat || is_smooth(variant)) expect_near(found, expected, dtype == at::kFloat ? kFloatContext : kBf16Context);
         expect_same_bits(sample.outcome(dtype), found);
       }
     }

@@ -11,10 +11,7 @@
 namespace lacuna::contract {
 namespace {
 
-// Weights and gradients of scores are rounded to bf16 (8 bits) before they enter products.
-constexpr double kBf16 = 2e-2;
-
-struct Case {
+struct LongCase {
   std::vector<int32_t> queries, keys;
   int64_t d_head;
   const char* pattern = "full";
@@ -22,12 +19,12 @@ struct Case {
   double dropout = 0;
 };
 
-std::string name_of(const Case& one) {
+std::string name_of(const LongCase& one) {
   return std::to_string(one.keys[0]) + " keys, " + std::to_string(one.d_head) + " columns, " + one.pattern +
          (one.causal ? ", causal" : "") + (one.dropout > 0 ? ", dropout" : "");
 }
 
-Outcome outcome_of_case(const Case& one, const Variant& variant, at::ScalarType dtype, double spread = 1) {
+Outcome outcome_of_case(const LongCase& one, const Variant& variant, at::ScalarType dtype, double spread = 1) {
   Inputs inputs(one.queries, one.keys, 2, one.d_head, spread);
   for (Tensor* rows : {&inputs.q, &inputs.k, &inputs.v, &inputs.context_gradient}) *rows = rows->to(at::kBFloat16).to(at::kDouble);
   const auto type = type_of(variant, one.pattern, 2);
@@ -38,24 +35,19 @@ Outcome outcome_of_case(const Case& one, const Variant& variant, at::ScalarType 
   return outcome_of(call, training(), inputs.context_gradient, /*reference=*/dtype == at::kDouble);
 }
 
-/// True if the type's weights have no jump that another rounding of a score could cross.
-bool is_smooth(const Variant& variant) {
-  return std::string(variant.entry->name) != "topk";
-}
-
 class LongRows : public PerType {};
 INSTANTIATE_FOR_EACH_TYPE(LongRows);
 
 // Sentences that fill no group or tile, heads that fill no tile and more than 64 columns, more keys than queries and fewer, rows that see
 // no key, and a short sentence beside them.
 TEST_P(LongRows, EqualTheReferenceInFloat) {
-  const Case cases[] = {{{130, 7}, {130, 7}, 20, "full", true},
-                        {{200, 33}, {300, 129}, 8, "full", false, 0.1},
-                        {{290}, {290}, 72, "{type: local, window: 40}", true, 0.1},
-                        {{190}, {140}, 8, "{type: local, window: 9}"},
-                        {{5}, {1100}, 16}};
+  const LongCase cases[] = {{{130, 7}, {130, 7}, 20, "full", true},
+                            {{200, 33}, {300, 129}, 8, "full", false, 0.1},
+                            {{290}, {290}, 72, "{type: local, window: 40}", true, 0.1},
+                            {{190}, {140}, 8, "{type: local, window: 9}"},
+                            {{5}, {1100}, 16}};
   for (const Variant& variant : variants()) {
-    for (const Case& one : cases) {
+    for (const LongCase& one : cases) {
       SCOPED_TRACE(variant.name() + ", " + name_of(one));
       if (variant.entry->info.needs_distance && one.queries != one.keys) continue;
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
@@ -67,7 +59,7 @@ TEST_P(LongRows, EqualTheReferenceInFloat) {
 
 // Scores far apart: in most blocks of queries and keys, sparse types weigh nothing.
 TEST_P(LongRows, EqualTheReferenceWhereBlocksHaveNoWeight) {
-  const Case one = {{200}, {400}, 8};
+  const LongCase one = {{200}, {400}, 8};
   for (const Variant& variant : variants()) {
     if (variant.entry->info.needs_distance) continue;
     SCOPED_TRACE(variant.name());
@@ -79,16 +71,16 @@ TEST_P(LongRows, EqualTheReferenceWhereBlocksHaveNoWeight) {
 }
 
 TEST_P(LongRows, EqualTheReferenceOnWarpsOf32Lanes) {
-  const Case cases[] = {{{40, 3}, {200, 3}, 20, "full", false, 0.1}, {{150}, {150}, 72, "{type: local, window: 50}", true}};
+  const LongCase cases[] = {{{40, 3}, {200, 3}, 20, "full", false, 0.1}, {{150}, {150}, 72, "{type: local, window: 50}", true}};
   for (const Variant& variant : variants()) {
     if (!is_smooth(variant)) continue;
-    for (const Case& one : cases) {
+    for (const LongCase& one : cases) {
       SCOPED_TRACE(variant.name() + ", " + name_of(one));
       if (variant.entry->info.needs_distance && one.queries != one.keys) continue;
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
       const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
-      expect_near(found, expected, kBf16);
+      expect_near(found, expected, kBf16Context);
       expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
     }
   }
@@ -98,16 +90,16 @@ TEST_P(LongRows, EqualTheReferenceOnWarpsOf32Lanes) {
 TEST_P(LongRows, EqualTheReferenceOnAGpu) {
   const std::vector<Engine> engines = call_engines();
   if (std::find(engines.begin(), engines.end(), Engine::kGpu) == engines.end()) GTEST_SKIP() << "no GPU in this build or machine";
-  const Case cases[] = {
+  const LongCase cases[] = {
       {{500, 150}, {500, 150}, 64, "full", true, 0.1}, {{1100}, {1100}, 40}, {{700}, {700}, 72, "{type: local, window: 200}", false, 0.1}};
   for (const Variant& variant : variants()) {
     if (!is_smooth(variant)) continue;
-    for (const Case& one : cases) {
+    for (const LongCase& one : cases) {
       SCOPED_TRACE(variant.name() + ", " + name_of(one));
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
       use(Engine::kGpu);
       const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
-      expect_near(found, expected, kBf16);
+      expect_near(found, expected, kBf16Context);
       expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
     }
   }
@@ -115,7 +107,7 @@ TEST_P(LongRows, EqualTheReferenceOnAGpu) {
 
 // Where rows lie in the device's memory, for some tiles at a time.
 TEST_P(LongRows, HaveTheSameBitsWhereverTheyLie) {
-  const Case one = {{150, 20}, {150, 300}, 8, "full", false, 0.1};
+  const LongCase one = {{150, 20}, {150, 300}, 8, "full", false, 0.1};
   for (const Variant& variant : variants()) {
     if (variant.entry->info.needs_distance) continue;
     if (variant.entry->needs_scores(type_of(variant)->options())) continue;  // the kernels for tiles take it
@@ -195,7 +187,7 @@ TEST(LongRows, LeaveOutBlocksWithoutWeight) {
 
 // --- which sentences they take ---
 
-cuda::MemoryRules rules_for(bool wants_gradients) {
+cuda::MemoryRules rules_of_long_rows(bool wants_gradients) {
   return {.d_head = 64,
           .needs_scores = false,
           .uses_positions = false,
@@ -220,7 +212,7 @@ cuda::ScheduleLists lists_of(const std::vector<int32_t>& lengths, const cuda::Me
 
 TEST(LongSentences, AreThoseThatAreNotShort) {
   for (const bool wants_gradients : {false, true}) {
-    const cuda::ScheduleLists lists = lists_of({300, 5, 129, 128}, rules_for(wants_gradients));
+    const cuda::ScheduleLists lists = lists_of({300, 5, 129, 128}, rules_of_long_rows(wants_gradients));
     EXPECT_EQ(lists.short_sentences.size(), 2u);
     ASSERT_EQ(lists.long_sentences.size(), 2u);
     EXPECT_EQ(lists.long_sentences[0].keys, 300);
@@ -230,16 +222,17 @@ TEST(LongSentences, AreThoseThatAreNotShort) {
 }
 
 TEST(LongSentences, AreNoneWhereAKernelWouldLackSomething) {
-  EXPECT_TRUE(lists_of({300, 300}, rules_for(true), "full", /*shares_keys=*/true).long_sentences.empty());  // two would write gradients
-  EXPECT_EQ(lists_of({300, 300}, rules_for(false), "full", /*shares_keys=*/true).long_sentences.size(), 2u);
-  EXPECT_TRUE(lists_of({300}, rules_for(false), "{type: strided, window: 2, stride: 3}").long_sentences.empty());
-  cuda::MemoryRules rules = rules_for(true);
+  EXPECT_TRUE(
+      lists_of({300, 300}, rules_of_long_rows(true), "full", /*shares_keys=*/true).long_sentences.empty());  // two would write gradients
+  EXPECT_EQ(lists_of({300, 300}, rules_of_long_rows(false), "full", /*shares_keys=*/true).long_sentences.size(), 2u);
+  EXPECT_TRUE(lists_of({300}, rules_of_long_rows(false), "{type: strided, window: 2, stride: 3}").long_sentences.empty());
+  cuda::MemoryRules rules = rules_of_long_rows(true);
   rules.d_head = 512;  // 64 keys and values are more than a block's memory
   EXPECT_TRUE(lists_of({300}, rules).long_sentences.empty());
 }
 
 TEST(LongSentences, HaveALaunchForEachWidth) {
-  const cuda::ScheduleLists lists = lists_of({4000, 200, 500, 230}, rules_for(true));
+  const cuda::ScheduleLists lists = lists_of({4000, 200, 500, 230}, rules_of_long_rows(true));
   ASSERT_EQ(lists.long_launches.size(), 3u);
   int launched = 0;
   for (const cuda::LongLaunch& launch : lists.long_launches) {
@@ -257,7 +250,7 @@ TEST(LongSentences, HaveALaunchForEachWidth) {
 }
 
 TEST(LongSentences, LetEachBlockOfKeysSeeItsQueries) {
-  const cuda::ScheduleLists lists = lists_of({300}, rules_for(true), "{type: local, window: 20}");
+  const cuda::ScheduleLists lists = lists_of({300}, rules_of_long_rows(true), "{type: local, window: 20}");
   ASSERT_EQ(lists.long_keys.size(), 5u);
   for (const cuda::LongKeys& keys : lists.long_keys) {
     for (int32_t tile = 0; tile < 19; ++tile) {

@@ -110,14 +110,14 @@ TEST(Factors, ReadRowsFromBanksOfTheirOwn) {
 
 // --- whole calls by warps of 32 lanes ---
 
-struct Case {
+struct ShortCase {
   std::vector<int32_t> queries, keys;
   int64_t d_head;
   const char* pattern;
   bool causal;
 };
 
-Outcome outcome_of_case(const Case& one, const Variant& variant, at::ScalarType dtype) {
+Outcome outcome_of_case(const ShortCase& one, const Variant& variant, at::ScalarType dtype) {
   Inputs inputs(one.queries, one.keys, 2, one.d_head);
   for (Tensor* rows : {&inputs.q, &inputs.k, &inputs.v, &inputs.context_gradient}) *rows = rows->to(at::kBFloat16).to(at::kDouble);
   const auto type = type_of(variant, one.pattern, 2);
@@ -133,19 +133,18 @@ INSTANTIATE_FOR_EACH_TYPE(ShortRows);
 
 // Rows of every width, heads that fill no tile and more than 64 columns, sentences without keys and without queries, more tiles than warps.
 TEST_P(ShortRows, EqualTheReferenceOnWarpsOf32Lanes) {
-  constexpr double kBf16 = 2e-2;  // weights and gradients of scores are rounded to 8 bits before they enter products
-  const Case cases[] = {{{1, 19, 0, 3}, {1, 19, 4, 0}, 16, "full", true},
-                        {{37, 2}, {37, 60}, 20, "full", false},
-                        {{40}, {40}, 72, "{type: strided, window: 2, stride: 3}", true},
-                        {{5}, {100}, 8, "full", false}};
+  const ShortCase cases[] = {{{1, 19, 0, 3}, {1, 19, 4, 0}, 16, "full", true},
+                             {{37, 2}, {37, 60}, 20, "full", false},
+                             {{40}, {40}, 72, "{type: strided, window: 2, stride: 3}", true},
+                             {{5}, {100}, 8, "full", false}};
   for (const Variant& variant : variants()) {
     if (std::string(variant.entry->name) == "topk") continue;  // a score's rounding may cross its jump
-    for (const Case& one : cases) {
+    for (const ShortCase& one : cases) {
       SCOPED_TRACE(variant.name() + ", " + std::to_string(one.d_head) + " columns");
       const Outcome expected = outcome_of_case(one, variant, at::kDouble);
       const Emulation emulation({cuda::all_threaded_kernels(), shared_bytes});
       const Outcome found = outcome_of_case(one, variant, at::kBFloat16);
-      expect_near(found, expected, kBf16);
+      expect_near(found, expected, kBf16Context);
       expect_same_bits(outcome_of_case(one, variant, at::kBFloat16), found);
     }
   }
@@ -174,7 +173,7 @@ TEST_P(ShortRows, HaveTheSameBitsAloneAndBesideSentencesOfEveryWidth) {
 
 // --- which sentences they take ---
 
-cuda::MemoryRules rules_for(bool wants_gradients) {
+cuda::MemoryRules rules_of_short_rows(bool wants_gradients) {
   return {.d_head = 64,
           .needs_scores = false,
           .uses_positions = false,
@@ -210,23 +209,23 @@ std::multiset<int32_t> taken(const std::vector<int32_t>& lengths, const cuda::Me
 
 TEST(ShortSentences, AreThoseOfFewKeys) {
   for (const bool wants_gradients : {false, true})
-    EXPECT_EQ(taken({300, 5, 129, 128, 33, 32}, rules_for(wants_gradients)), (std::multiset<int32_t>{5, 32, 33, 128}));
+    EXPECT_EQ(taken({300, 5, 129, 128, 33, 32}, rules_of_short_rows(wants_gradients)), (std::multiset<int32_t>{5, 32, 33, 128}));
 }
 
 TEST(ShortSentences, AreNoneWhereAKernelWouldLackSomething) {
-  cuda::MemoryRules rules = rules_for(true);
+  cuda::MemoryRules rules = rules_of_short_rows(true);
   EXPECT_TRUE(taken({5, 5}, rules, /*shares_keys=*/true).empty());  // two would write the gradients of a key
-  EXPECT_EQ(taken({5, 5}, rules_for(false), /*shares_keys=*/true).size(), 2u);
-  rules = rules_for(false);
+  EXPECT_EQ(taken({5, 5}, rules_of_short_rows(false), /*shares_keys=*/true).size(), 2u);
+  rules = rules_of_short_rows(false);
   rules.needs_scores = true;
   EXPECT_TRUE(taken({5}, rules).empty());
-  rules = rules_for(false);
+  rules = rules_of_short_rows(false);
   rules.has_short_rows = false;
   EXPECT_TRUE(taken({5}, rules).empty());
 }
 
 TEST(ShortSentences, FitIntoTheMemoryOfABlock) {
-  cuda::MemoryRules rules = rules_for(true);
+  cuda::MemoryRules rules = rules_of_short_rows(true);
   rules.limit = 99 << 10;
   EXPECT_EQ(taken({64, 128}, rules), (std::multiset<int32_t>{64}));
 }

@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-constexpr double kTolerance = 1e-6;
+constexpr double kByHandTolerance = 1e-6;
 
 std::shared_ptr<const AttentionType> calibrated(const std::string& options) {
   ConfigNode node = parse_yaml(options, "test");
@@ -64,7 +64,7 @@ struct Layer {
 
 void expect_near(const std::vector<double>& found, const std::vector<double>& expected) {
   ASSERT_EQ(found.size(), expected.size());
-  for (size_t j = 0; j < found.size(); ++j) EXPECT_NEAR(found[j], expected[j], 3 * kTolerance) << j;
+  for (size_t j = 0; j < found.size(); ++j) EXPECT_NEAR(found[j], expected[j], 3 * kByHandTolerance) << j;
 }
 
 const double kThree = std::log(3.0), kE = std::exp(1.0);
@@ -115,8 +115,8 @@ TEST(CalibratedWeights, ArePerturbedInTheMaskPass) {
   layer.attention->set_pass(&pass);
   expect_near(layer.weights(), {.3125, .5625});
   ASSERT_EQ(pass.penalties.size(), 1U);
-  EXPECT_NEAR(pass.penalties[0].mean().item<double>(), 2 * std::sqrt((.0625 + .5625) / 2), kTolerance);
-  EXPECT_NEAR(pass.mean_masks[0].mean().item<double>(), .5, kTolerance);
+  EXPECT_NEAR(pass.penalties[0].mean().item<double>(), 2 * std::sqrt((.0625 + .5625) / 2), kByHandTolerance);
+  EXPECT_NEAR(pass.mean_masks[0].mean().item<double>(), .5, kByHandTolerance);
   Layer null("{base: rela}", {-2, -1}, {1, 2});
   null.attention->set_pass(&pass);
   expect_near(null.weights(), {0, 0});

@@ -11,9 +11,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int32_t kBos = 1;
-
-struct Case {
+struct DecodingCase {
   const char* name;
   NormPlace norm;
   Positions positions;
@@ -50,7 +48,7 @@ constexpr const char* kSpans =
     "{encoder_self: {type: span, max_span: 8, span_init: 0.75, ramp: 2}, "
     "decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 0.75, ramp: 2}}";
 
-class Decoding : public testing::TestWithParam<Case> {
+class Decoding : public testing::TestWithParam<DecodingCase> {
  protected:
   void SetUp() override {
     ModelOptions options = small_options(GetParam().norm);
@@ -66,23 +64,23 @@ class Decoding : public testing::TestWithParam<Case> {
   std::shared_ptr<Transformer> model_;
 };
 INSTANTIATE_TEST_SUITE_P(, Decoding,
-                         testing::Values(Case{"PreNorm", NormPlace::kPre, Positions::kSinusoidal},
-                                         Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
-                                         Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
-                                         Case{"NoPositions", NormPlace::kPre, Positions::kNone},
-                                         Case{"AsMarian", NormPlace::kPost, Positions::kSinusoidal, "softmax", as_marian},
-                                         Case{"RopeAndSwiglu", NormPlace::kPre, Positions::kRope, "softmax", with_swiglu},
-                                         Case{"RopeCalibrated", NormPlace::kPre, Positions::kRope, kCalibrated},
-                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
-                                         Case{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans},
-                                         Case{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
+                         testing::Values(DecodingCase{"PreNorm", NormPlace::kPre, Positions::kSinusoidal},
+                                         DecodingCase{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
+                                         DecodingCase{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
+                                         DecodingCase{"NoPositions", NormPlace::kPre, Positions::kNone},
+                                         DecodingCase{"AsMarian", NormPlace::kPost, Positions::kSinusoidal, "softmax", as_marian},
+                                         DecodingCase{"RopeAndSwiglu", NormPlace::kPre, Positions::kRope, "softmax", with_swiglu},
+                                         DecodingCase{"RopeCalibrated", NormPlace::kPre, Positions::kRope, kCalibrated},
+                                         DecodingCase{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
+                                         DecodingCase{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans},
+                                         DecodingCase{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 /// log-probabilities of the forced targets, token by token through the cache, each ended sentence leaving it.
 std::vector<std::vector<float>> step_by_step(Transformer& model, const Sentences& sources, const Sentences& targets) {
   const auto cache = model.start(ragged_of(sources));
   std::vector<std::vector<float>> log_probs(sources.size());
-  std::vector<int32_t> last(sources.size(), kBos);
+  std::vector<int32_t> last(sources.size(), kSmallBos);
   for (size_t t = 0; cache->num_hypotheses() > 0; ++t) {
     const Logits logits = model.step(last, *cache);
     std::vector<int32_t> chosen, alive;
@@ -122,7 +120,7 @@ TEST_P(Decoding, OfASentenceHasTheSameBitsInAnyBatch) {
 
 TEST_P(Decoding, OfReorderedHypothesesEqualsDecodingThemAlone) {
   const auto cache = model_->start(ragged_of({some_sources()[0]}));
-  model_->step({kBos}, *cache);
+  model_->step({kSmallBos}, *cache);
   cache->select({0, 0, 0});
   model_->step({4, 5, 6}, *cache);
   cache->select({2, 0});  // the second ends, the others change places
@@ -130,7 +128,7 @@ TEST_P(Decoding, OfReorderedHypothesesEqualsDecodingThemAlone) {
   const Sentences hypotheses = {{6, 7}, {4, 8}};
   for (int64_t i = 0; i < 2; ++i) {
     const auto alone = model_->start(ragged_of({some_sources()[0]}));
-    model_->step({kBos}, *alone);
+    model_->step({kSmallBos}, *alone);
     model_->step({hypotheses[static_cast<size_t>(i)][0]}, *alone);
     EXPECT_TRUE(model_->step({hypotheses[static_cast<size_t>(i)][1]}, *alone).log_probs()[0].equal(reordered[i]));
   }
@@ -139,20 +137,20 @@ TEST_P(Decoding, OfReorderedHypothesesEqualsDecodingThemAlone) {
 TEST_P(Decoding, OfASentenceHasTheSameBitsInARunningBatchThatOthersLeaveAndJoin) {
   const Sentences first = {some_sources()[0], some_sources()[1], {9, 9, 4, 13, 2}}, second = {some_sources()[2], {15, 2}};
   const auto cache = model_->start(ragged_of(first)), joining = model_->start(ragged_of(second));
-  model_->step({kBos, kBos, kBos}, *cache);
+  model_->step({kSmallBos, kSmallBos, kSmallBos}, *cache);
   cache->select({0, 2});  // that in the middle ends
   cache->join(*joining);
-  const Tensor together = model_->step({4, 5, kBos, kBos}, *cache).log_probs();
+  const Tensor together = model_->step({4, 5, kSmallBos, kSmallBos}, *cache).log_probs();
   const auto expect_alone = [&](int64_t row, const std::vector<int32_t>& source, const std::vector<int32_t>& tokens) {
     const auto alone = model_->start(ragged_of(Sentences{source}));
     Tensor expected;
     for (const int32_t token : tokens) expected = model_->step({token}, *alone).log_probs();
     EXPECT_TRUE(together[row].equal(expected[0])) << "row " << row;
   };
-  expect_alone(0, first[0], {kBos, 4});
-  expect_alone(1, first[2], {kBos, 5});
-  expect_alone(2, second[0], {kBos});
-  expect_alone(3, second[1], {kBos});
+  expect_alone(0, first[0], {kSmallBos, 4});
+  expect_alone(1, first[2], {kSmallBos, 5});
+  expect_alone(2, second[0], {kSmallBos});
+  expect_alone(3, second[1], {kSmallBos});
 }
 
 /// The means over heads of cross-attention weights that it sees: by layer, sentence and query, [source length].
@@ -183,7 +181,7 @@ TEST_P(Decoding, GivesTheMeanOverHeadsOfTheLayersWeightsAsItsAlignment) {
   for (const int layer : {0, 1}) {
     const auto cache = model_->start(ragged_of(some_sources()));
     cache->set_alignment({.layer = layer});
-    std::vector<int32_t> last(3, kBos);
+    std::vector<int32_t> last(3, kSmallBos);
     for (int64_t query = 0; query < 3; ++query) {
       model_->step(last, *cache);
       for (size_t b = 0; b < 3; ++b) {
@@ -204,8 +202,8 @@ TEST_P(Decoding, OfAllTokensAsCandidatesEqualsDecodingWithoutAny) {
   std::iota(all.begin(), all.end(), 0);
   const auto plain = model_->start(ragged_of(some_sources())), listed = model_->start(ragged_of(some_sources()));
   listed->set_candidates({all, {2, 5, 9}, all});
-  const Tensor expected = model_->step({kBos, kBos, kBos}, *plain).log_probs();
-  const Tensor found = model_->step({kBos, kBos, kBos}, *listed).log_probs();
+  const Tensor expected = model_->step({kSmallBos, kSmallBos, kSmallBos}, *plain).log_probs();
+  const Tensor found = model_->step({kSmallBos, kSmallBos, kSmallBos}, *listed).log_probs();
   EXPECT_TRUE(found[0].equal(expected[0]));
   EXPECT_TRUE(found[2].equal(expected[2]));
   const Tensor few = at::tensor({2, 5, 9}, at::kLong), of_few = expected[1].index_select(0, few);
@@ -265,7 +263,7 @@ TEST_P(Formats, BackToFloatIsAsBefore) {
 
 TEST(Translating, SeesWeightsThatWereChanged) {
   const auto model = small_model(small_options());
-  const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+  const auto first = [&] { return model->step({kSmallBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
   const Tensor before = first();
   {
     const at::NoGradGuard guard;
@@ -282,7 +280,7 @@ TEST(Translating, SeesWeightsWrittenBehindItsBackOnceATrainingPassWasMade) {
   options.tie_embeddings = TieEmbeddings::kNone;
   for (const char* name : {"output.weight", "tgt_embedding.weight", "decoder.layers.1.feed_forward.outer.weight"}) {
     const auto model = small_model(options);
-    const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+    const auto first = [&] { return model->step({kSmallBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
     const Tensor before = first();
     model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, {.training = true});
     const Tensor weight = model->named_parameters()[name];
@@ -293,7 +291,7 @@ TEST(Translating, SeesWeightsWrittenBehindItsBackOnceATrainingPassWasMade) {
 
 TEST(Translating, SeesWeightsWrittenBehindItsBackOnceItIsTold) {
   const auto model = small_model(small_options());
-  const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+  const auto first = [&] { return model->step({kSmallBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
   const Tensor before = first();
   for (Tensor& parameter : model->parameters()) parameter.data_ptr<float>()[0] += 1;
   model->weights_changed();
@@ -303,7 +301,7 @@ TEST(Translating, SeesWeightsWrittenBehindItsBackOnceItIsTold) {
 TEST(Translating, RefusesTokensThatAreNotOneForEachHypothesis) {
   const auto model = small_model(small_options());
   const auto cache = model->start(ragged_of(some_sources()));
-  EXPECT_THROW(model->step({kBos}, *cache), ShapeError);
+  EXPECT_THROW(model->step({kSmallBos}, *cache), ShapeError);
 }
 
 class CountingProbe : public AttentionProbe {

@@ -8,12 +8,12 @@
 namespace lacuna {
 namespace {
 
-struct Case {
+struct DropoutCase {
   const char* name;
   double ModelOptions::*rate;
 };
 
-class DropoutRate : public testing::TestWithParam<Case> {
+class DropoutRate : public testing::TestWithParam<DropoutCase> {
  protected:
   void SetUp() override {
     ModelOptions options = small_options();
@@ -23,8 +23,9 @@ class DropoutRate : public testing::TestWithParam<Case> {
   std::shared_ptr<Transformer> model_, without_ = small_model(small_options());
 };
 INSTANTIATE_TEST_SUITE_P(, DropoutRate,
-                         testing::Values(Case{"Features", &ModelOptions::dropout}, Case{"Attention", &ModelOptions::attention_dropout},
-                                         Case{"Activation", &ModelOptions::activation_dropout}),
+                         testing::Values(DropoutCase{"Features", &ModelOptions::dropout},
+                                         DropoutCase{"Attention", &ModelOptions::attention_dropout},
+                                         DropoutCase{"Activation", &ModelOptions::activation_dropout}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 double loss_of(Transformer& model, const ForwardContext& context) {
@@ -40,7 +41,7 @@ TEST_P(DropoutRate, ChangesTheLossInTraining) {
 }
 
 TEST_P(DropoutRate, DropsNothingOutsideOfTraining) {
-  EXPECT_EQ(loss_of(*model_, {}), loss_of(*without_, {}));
+  EXPECT_EQ(loss_of(*model_, ForwardContext()), loss_of(*without_, ForwardContext()));
 }
 
 TEST_P(DropoutRate, DropsOthersInEachStep) {

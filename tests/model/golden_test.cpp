@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(, GoldenTransformer,
                          [](const auto& test) { return test.param; });
 
 // Two ways to add up some hundred products of double: 1e-8 leaves six digits.
-constexpr double kTolerance = 1e-8;
+constexpr double kLibrariesTolerance = 1e-8;
 
 TEST_P(GoldenTransformer, HasTheSameParameters) {
   std::vector<std::string> mine, theirs;
@@ -84,24 +84,24 @@ TEST_P(GoldenTransformer, HasTheSameParameters) {
 
 TEST_P(GoldenTransformer, HasTheSameLoss) {
   const LossSums sums = loss();
-  EXPECT_NEAR(sums.loss.item<double>(), golden_["loss"].get<double>(), kTolerance);
-  EXPECT_NEAR(sums.nll.item<double>(), golden_["nll"].get<double>(), kTolerance);
+  EXPECT_NEAR(sums.loss.item<double>(), golden_["loss"].get<double>(), kLibrariesTolerance);
+  EXPECT_NEAR(sums.nll.item<double>(), golden_["nll"].get<double>(), kLibrariesTolerance);
   EXPECT_EQ(sums.correct.item<int64_t>(), golden_["correct"].get<int64_t>());
   EXPECT_EQ(sums.tokens, 10);
   EXPECT_EQ(sums.has_auxiliary(), golden_.contains("masks"));
   if (!sums.has_auxiliary()) return;
   std::map<std::string, double> values;
   for (const auto& [name, sum] : sums.auxiliary.values) values[name] = sum.item<double>();
-  EXPECT_NEAR(sums.auxiliary.objective.item<double>(), golden_["masks"]["objective"].get<double>(), kTolerance);
-  EXPECT_NEAR(values["mask_perturbed_loss"], golden_["masks"]["loss"].get<double>(), kTolerance);
-  EXPECT_NEAR(values["mask"] / static_cast<double>(sums.tokens), golden_["masks"]["mean"].get<double>(), kTolerance);
+  EXPECT_NEAR(sums.auxiliary.objective.item<double>(), golden_["masks"]["objective"].get<double>(), kLibrariesTolerance);
+  EXPECT_NEAR(values["mask_perturbed_loss"], golden_["masks"]["loss"].get<double>(), kLibrariesTolerance);
+  EXPECT_NEAR(values["mask"] / static_cast<double>(sums.tokens), golden_["masks"]["mean"].get<double>(), kLibrariesTolerance);
 }
 
 TEST_P(GoldenTransformer, HasTheSameGradients) {
   loss().backward();
   for (const auto& [name, gradient] : take_gradients(*model_)) {
     const json& expected = golden_["parameters"][name];
-    EXPECT_LT(difference(gradient, tensor_of(expected["gradient"], expected["shape"])), kTolerance) << name;
+    EXPECT_LT(difference(gradient, tensor_of(expected["gradient"], expected["shape"])), kLibrariesTolerance) << name;
   }
 }
 

@@ -3,12 +3,12 @@
 namespace lacuna {
 namespace {
 
-struct Case {
+struct RaggedCase {
   NormPlace norm;
   double dropout;
 };
 
-class RaggedBatch : public testing::TestWithParam<Case> {
+class RaggedBatch : public testing::TestWithParam<RaggedCase> {
  protected:
   void SetUp() override {
     ModelOptions options = small_options(GetParam().norm);
@@ -42,15 +42,15 @@ class RaggedBatch : public testing::TestWithParam<Case> {
   std::shared_ptr<Transformer> model_;
 };
 INSTANTIATE_TEST_SUITE_P(, RaggedBatch,
-                         testing::Values(Case{NormPlace::kPre, 0}, Case{NormPlace::kPost, 0}, Case{NormPlace::kPre, 0.3},
-                                         Case{NormPlace::kPost, 0.3}),
+                         testing::Values(RaggedCase{NormPlace::kPre, 0}, RaggedCase{NormPlace::kPost, 0}, RaggedCase{NormPlace::kPre, 0.3},
+                                         RaggedCase{NormPlace::kPost, 0.3}),
                          [](const auto& test) {
                            return std::string(test.param.norm == NormPlace::kPre ? "PreNorm" : "PostNorm") +
                                   (test.param.dropout > 0 ? "WithDropout" : "");
                          });
 
 // The same products added up in another order.
-constexpr double kTolerance = 1e-10;
+constexpr double kAloneTolerance = 1e-10;
 
 TEST_P(RaggedBatch, HasTheLossAndTheGradientsOfItsSentences) {
   const Tensor whole = loss(0, 3);
@@ -62,8 +62,8 @@ TEST_P(RaggedBatch, HasTheLossAndTheGradientsOfItsSentences) {
     alone.backward();
     sum += alone.item<double>();
   }
-  EXPECT_NEAR(whole.item<double>(), sum, kTolerance);
-  for (const auto& [name, gradient] : take_gradients(*model_)) EXPECT_LT(difference(gradient, gradients.at(name)), kTolerance) << name;
+  EXPECT_NEAR(whole.item<double>(), sum, kAloneTolerance);
+  for (const auto& [name, gradient] : take_gradients(*model_)) EXPECT_LT(difference(gradient, gradients.at(name)), kAloneTolerance) << name;
 }
 
 TEST_P(RaggedBatch, GivesTheSameBitsTwice) {

@@ -55,8 +55,6 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 namespace lacuna {
 namespace {
 
-constexpr int32_t kBos = 1;
-
 std::shared_ptr<Transformer> model_with(const std::string& attention, ModelOptions options = small_options()) {
   options.attention = parse_yaml("attention: " + attention, "test").entries()[0].second;
   return small_model(options);
@@ -75,7 +73,7 @@ std::vector<Tensor> four_steps(Transformer& model, bool on_tensors) {
     all.push_back(model.step(tokens, *cache).log_probs());
     cache->select(parents);
   };
-  step({kBos, kBos, kBos}, {0, 0, 1, 2, 2, 2});
+  step({kSmallBos, kSmallBos, kSmallBos}, {0, 0, 1, 2, 2, 2});
   step({4, 5, 6, 7, 8, 9}, {1, 0, 2, 4, 3});
   step({10, 11, 12, 13, 14}, {0, 1, 3, 3, 4});
   step({3, 3, 5, 7, 9}, {0});
@@ -137,7 +135,7 @@ void measure_steps(Precision precision, Measure measure) {
   model->set_precision(precision);
   const auto cache = model->start(ragged_of({some_sources()[2]}));
   const std::vector<int32_t> tokens = {4, 5, 6, 7, 8}, parents = {1, 0, 0, 3, 2}, rows = {0, 1, 2, 3, 4}, asked(5, 2);
-  model->step({kBos}, *cache);
+  model->step({kSmallBos}, *cache);
   cache->select({0, 0, 0, 0, 0});
   BestTokens best;
   const auto step = [&] {

@@ -15,6 +15,7 @@
 namespace lacuna {
 
 inline constexpr int64_t kSmallVocabulary = 23;
+inline constexpr int32_t kSmallBos = 1;
 using Sentences = std::vector<std::vector<int32_t>>;
 
 inline ModelOptions small_options(NormPlace norm = NormPlace::kPre) {

@@ -153,6 +153,26 @@ TEST(Worker, LeavesAPartFreeThatCannotBeMade) {
   EXPECT_TRUE(status.stale.empty());
 }
 
+/// Its folder goes away as soon as the worker looks for the text of part 1.
+class FolderGoes : public Numbers {
+ public:
+  explicit FolderGoes(fs::path folder) : Numbers(40), folder_(std::move(folder)) {}
+  bool go_to(int64_t line) override {
+    if (line == 10) fs::remove_all(folder_);
+    return Numbers::go_to(line);
+  }
+
+ private:
+  fs::path folder_;
+};
+
+TEST(Worker, SaysThatItsFolderHasGoneBetweenTwoParts) {
+  const ScratchFolder folder;
+  JobFolder job = job_in(folder / "job");
+  FolderGoes maker(folder / "job");
+  EXPECT_THAT(message_of<MachineError>([&] { work_on(job, maker); }), HasSubstr("job.json: was removed or replaced"));
+}
+
 TEST(Worker, RefusesPartsThatAreNotThoseOfTheText) {
   const ScratchFolder folder;
   JobFolder job = job_in(folder / "job");

@@ -14,7 +14,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kVocabulary = 12;
+constexpr int64_t kBeamVocabulary = 12;
 
 /// Reference: greedy search, which takes the likeliest allowed token at each step.
 Tokens greedy(const ToyTable& table, const Tokens& src, int64_t longest) {
@@ -39,15 +39,15 @@ std::vector<Tokens> some_sources() {
 }
 
 TEST(BeamSearch, WithBeamOneEqualsGreedy) {
-  const ToyTable table = random_table(kVocabulary);
-  ToyModel model(kVocabulary, table);
+  const ToyTable table = random_table(kBeamVocabulary);
+  ToyModel model(kBeamVocabulary, table);
   const TranslateOptions options = beam_of(1);
   for (const Tokens& src : some_sources())
     EXPECT_EQ(best_of(model, options, src), greedy(table, src, length_limit(options, {src, {}, 0}, 0)));
 }
 
 TEST(BeamSearch, BatchDoesNotChangeResults) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   expect_no_trace_of_the_batch(model, inputs_of(some_sources()), settings_with(beam_of(4, 3)));
 }
 
@@ -67,7 +67,7 @@ std::vector<SearchInput> inputs_with_options_of_their_own() {
 }
 
 TEST(BeamSearch, SentencesMayHaveOptionsOfTheirOwn) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   const SearchSettings settings = settings_with(beam_of(4, 3));
   const std::vector<SearchInput> inputs = inputs_with_options_of_their_own();
   const SearchResults found = search(model, inputs, settings);
@@ -95,7 +95,7 @@ TEST(BeamSearch, ASentenceWithAWideBeamTakesTheRoomOfSeveral) {
 
 /// Pseudo-random logits, multiplied by a factor.
 ToyTable sure_table(float factor) {
-  return [=, table = random_table(kVocabulary, 7)](const Tokens& src, const Tokens& tokens) {
+  return [=, table = random_table(kBeamVocabulary, 7)](const Tokens& src, const Tokens& tokens) {
     std::vector<float> logits = table(src, tokens);
     for (float& logit : logits) logit *= factor;
     return logits;
@@ -105,7 +105,7 @@ ToyTable sure_table(float factor) {
 // In a batch, hypotheses that others have driven out of the beam are not looked at; one sentence's all are.
 TEST(BeamSearch, LeavesOutNoneThatMatters) {
   for (const float factor : {1.F, 2.F, 3.F, 10.F}) {
-    ToyModel model(kVocabulary, sure_table(factor));
+    ToyModel model(kBeamVocabulary, sure_table(factor));
     for (const int64_t beam_size : {3, 4, 5}) {
       TranslateOptions options = beam_of(beam_size, beam_size);
       for (const double penalty : {.5, 1., 1.2}) {
@@ -118,7 +118,7 @@ TEST(BeamSearch, LeavesOutNoneThatMatters) {
 }
 
 TEST(BeamSearch, NBestComeBestFirstAndDiffer) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   for (const auto& found : search(model, inputs_of(some_sources()), settings_with(beam_of(5, 5)))) {
     ASSERT_EQ(found.size(), 5u);
     for (size_t n = 1; n < found.size(); ++n) {
@@ -129,7 +129,7 @@ TEST(BeamSearch, NBestComeBestFirstAndDiffer) {
 }
 
 TEST(BeamSearch, OfTextsThatAreToDifferKeepsTheBestOfEach) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   SearchSettings settings = settings_with(beam_of(6, 6));
   const std::vector<SearchInput> inputs = inputs_of(some_sources());
   const auto text_of = [](const Hypothesis& hypothesis) {  // tokens 3 and 4 are written alike
@@ -156,8 +156,8 @@ TEST(BeamSearch, OfTextsThatAreToDifferKeepsTheBestOfEach) {
 }
 
 TEST(BeamSearch, EqualTokensGoToTheLowerId) {
-  ToyModel model(kVocabulary, [](const Tokens&, const Tokens& tokens) {
-    std::vector<float> logits(kVocabulary, 0);
+  ToyModel model(kBeamVocabulary, [](const Tokens&, const Tokens& tokens) {
+    std::vector<float> logits(kBeamVocabulary, 0);
     if (tokens.size() == 2) logits[kEos] = 9;
     logits[kEos] -= tokens.empty() ? 9 : 0;
     return logits;
@@ -166,15 +166,15 @@ TEST(BeamSearch, EqualTokensGoToTheLowerId) {
 }
 
 TEST(BeamSearch, FinishedHypothesesLeaveTheBatch) {
-  ToyModel model(kVocabulary,
-                 [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.size(), 4), kVocabulary)(src, tokens); });
+  ToyModel model(kBeamVocabulary,
+                 [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.size(), 4), kBeamVocabulary)(src, tokens); });
   search(model, inputs_of({{5, kEos}, {5, 5, 5, 5, 5, kEos}}), settings_with(beam_of(1)));
   EXPECT_EQ(model.steps, 7);     // six tokens and eos
   EXPECT_EQ(model.rows, 3 + 7);  // the first sentence is gone after two tokens and eos
 }
 
 TEST(BeamSearch, StopsWhenNoLiveHypothesisCanWin) {
-  ToyModel model(kVocabulary, says({4, 5}, kVocabulary));
+  ToyModel model(kBeamVocabulary, says({4, 5}, kBeamVocabulary));
   TranslateOptions options = beam_of(5);
   options.length_penalty_type = LengthPenalty::kNone;
   EXPECT_EQ(best_of(model, options), (Tokens{4, 5, kEos}));
@@ -182,12 +182,12 @@ TEST(BeamSearch, StopsWhenNoLiveHypothesisCanWin) {
 }
 
 TEST(BeamSearch, UnlikelyEarlyEndsDoNotStopTheSearch) {
-  ToyModel model(kVocabulary, says({4, 5, 6, 7, 8, 9}, kVocabulary));  // eos is the second best token at every step
+  ToyModel model(kBeamVocabulary, says({4, 5, 6, 7, 8, 9}, kBeamVocabulary));  // eos is the second best token at every step
   EXPECT_EQ(best_of(model, beam_of(2)), (Tokens{4, 5, 6, 7, 8, 9, kEos}));
 }
 
 TEST(BeamSearch, AForcedEndIsMarked) {
-  ToyModel model(kVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
+  ToyModel model(kBeamVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
   TranslateOptions options = beam_of(2);
   options.max_length = 4;
   const Hypothesis found = search(model, inputs_of({{5, kEos}}), settings_with(options)).front().front();
@@ -196,17 +196,17 @@ TEST(BeamSearch, AForcedEndIsMarked) {
 }
 
 TEST(BeamSearch, AChosenEndIsNotMarked) {
-  ToyModel model(kVocabulary, says({4}, kVocabulary));
+  ToyModel model(kBeamVocabulary, says({4}, kBeamVocabulary));
   EXPECT_FALSE(search(model, inputs_of({{5, kEos}}), settings_with(beam_of(2))).front().front().is_truncated);
 }
 
 TEST(BeamSearch, WritesNoMoreThanTheModelsPositions) {
-  ToyModel model(kVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}), 6);
+  ToyModel model(kBeamVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}), 6);
   EXPECT_EQ(best_of(model, beam_of(2)).size(), 6u);
 }
 
 TEST(BeamSearch, BeginsWithThePrefix) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   std::vector<SearchInput> inputs = inputs_of({{5, kEos}, {6, 7, kEos}});
   inputs[0].prefix = {8, 3, 8};
   const SearchResults found = search(model, inputs, settings_with(beam_of(4, 4)));
@@ -216,7 +216,7 @@ TEST(BeamSearch, BeginsWithThePrefix) {
 }
 
 TEST(BeamSearch, BeginsWithAPrefixLongerThanTheRatioAllows) {
-  ToyModel model(kVocabulary, says({}, kVocabulary));
+  ToyModel model(kBeamVocabulary, says({}, kBeamVocabulary));
   std::vector<SearchInput> inputs = inputs_of({{5, kEos}});
   inputs[0].prefix = Tokens(20, 8);
   const Hypothesis found = search(model, inputs, settings_with(beam_of(2))).front().front();
@@ -227,7 +227,7 @@ TEST(BeamSearch, BeginsWithAPrefixLongerThanTheRatioAllows) {
 }
 
 TEST(BeamSearch, KeepsOneAlignmentRowForEachToken) {
-  ToyModel model(kVocabulary, says({4, 5, 6}, kVocabulary));
+  ToyModel model(kBeamVocabulary, says({4, 5, 6}, kBeamVocabulary));
   SearchSettings settings = settings_with(beam_of(2));
   settings.alignment_layer = 0;
   const Hypothesis found = search(model, inputs_of({{7, 8, 9, kEos}}), settings).front().front();
@@ -236,7 +236,7 @@ TEST(BeamSearch, KeepsOneAlignmentRowForEachToken) {
 }
 
 TEST(BeamSearch, ProbabilitiesThatAreNotNumbersAreAnError) {
-  ToyModel model(kVocabulary, constant_table(std::vector<float>(kVocabulary, std::nanf(""))));
+  ToyModel model(kBeamVocabulary, constant_table(std::vector<float>(kBeamVocabulary, std::nanf(""))));
   EXPECT_THROW(best_of(model, beam_of(3)), CheckpointError);
 }
 
@@ -247,9 +247,9 @@ TEST(Search, IsGivenUpAtTheNextTokenWhenAnInterruptComes) {
     EXPECT_EQ(exit_code_of_child([&] {
                 at::set_num_threads(1);
                 handle_interrupts();
-                ToyModel model(kVocabulary, [](const Tokens& src, const Tokens& tokens) {
+                ToyModel model(kBeamVocabulary, [](const Tokens& src, const Tokens& tokens) {
                   if (tokens.size() == 2) raise(SIGTERM);
-                  return says({3, 4, 5, 6, 7, 8}, kVocabulary)(src, tokens);
+                  return says({3, 4, 5, 6, 7, 8}, kBeamVocabulary)(src, tokens);
                 });
                 try {
                   search_one(model, {3, kEos}, settings_with(options));
@@ -263,7 +263,7 @@ TEST(Search, IsGivenUpAtTheNextTokenWhenAnInterruptComes) {
 }
 
 TEST(BeamSearch, OfNothingIsNothing) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kBeamVocabulary, random_table(kBeamVocabulary));
   EXPECT_TRUE(search(model, {}, settings_with(beam_of(3))).empty());
 }
 

@@ -7,11 +7,11 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kVocabulary = 9;
+constexpr int64_t kConstrainedVocabulary = 9;
 
 /// A table that prefers 3, then 4, 5 and eos after any history.
 ToyModel repeater() {
-  return ToyModel(kVocabulary, constant_table({4.5F, 0, 1, 4, 3, 2, 0, 0, 0}));
+  return ToyModel(kConstrainedVocabulary, constant_table({4.5F, 0, 1, 4, 3, 2, 0, 0, 0}));
 }
 
 TEST(Constraints, UnkComesOnlyWhereAllowed) {
@@ -54,7 +54,7 @@ TEST(Constraints, RepetitionPenaltyMakesRepeatedTokensCostMore) {
 }
 
 TEST(Constraints, RepetitionPenaltyBelowOneMakesThemCostLess) {
-  ToyModel model(kVocabulary, [](const Tokens&, const Tokens& tokens) {
+  ToyModel model(kConstrainedVocabulary, [](const Tokens&, const Tokens& tokens) {
     return tokens.empty() ? std::vector<float>{0, 0, 0, 0, 0, 9, 0, 0, 0} : std::vector<float>{0, 0, 3, 4, 3, 2, 1, 1, 1};
   });
   TranslateOptions options = beam_of(1);
@@ -75,14 +75,14 @@ TEST(Constraints, ScoresOfTokensAreThoseOfTheModelWhateverThePenalty) {
 }
 
 TEST(Constraints, MinimumLengthHoldsEosBack) {
-  ToyModel model(kVocabulary, says({}, kVocabulary));
+  ToyModel model(kConstrainedVocabulary, says({}, kConstrainedVocabulary));
   TranslateOptions options = beam_of(3);
   options.min_length = 4;
   EXPECT_EQ(best_of(model, options).size(), 4u);
 }
 
 TEST(Constraints, MinimumLengthHoldsBeyondTheRatio) {
-  ToyModel model(kVocabulary, says({}, kVocabulary));
+  ToyModel model(kConstrainedVocabulary, says({}, kConstrainedVocabulary));
   TranslateOptions options = beam_of(3);
   options.min_length = 40;  // the ratio allows 16
   EXPECT_EQ(best_of(model, options).size(), 40u);
@@ -98,7 +98,7 @@ TEST(Constraints, WhereNothingIsAllowedTheSentenceEnds) {
 }
 
 TEST(Constraints, TokensWithoutProbabilityNeverCome) {
-  ToyModel model(kVocabulary, constant_table({kNever, kNever, 0, 1, kNever, kNever, kNever, kNever, kNever}));
+  ToyModel model(kConstrainedVocabulary, constant_table({kNever, kNever, 0, 1, kNever, kNever, kNever, kNever, kNever}));
   TranslateOptions options = beam_of(8, 8);
   options.max_length = 3;
   for (const Hypothesis& found : search_one(model, {5, kEos}, settings_with(options))) EXPECT_TRUE(std::isfinite(found.log_prob));

@@ -12,15 +12,15 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int64_t kVocabulary = 7;
+constexpr int64_t kEnsembleVocabulary = 7;
 
 StepModelPtr toy(ToyTable table, int64_t max_positions = 0) {
-  return std::make_shared<ToyModel>(kVocabulary, std::move(table), max_positions);
+  return std::make_shared<ToyModel>(kEnsembleVocabulary, std::move(table), max_positions);
 }
 
 TEST(Ensemble, OfOneIsThatModel) {
-  const ToyTable table = random_table(kVocabulary);
-  ToyModel single(kVocabulary, table);
+  const ToyTable table = random_table(kEnsembleVocabulary);
+  ToyModel single(kEnsembleVocabulary, table);
   Ensemble ensemble({toy(table)});
   const auto inputs = inputs_of({{5, kEos}, {6, 3, 4, kEos}});
   const SearchResults expected = search(single, inputs, settings_with(beam_of(4, 4)));
@@ -45,13 +45,13 @@ TEST(Ensemble, TakesTheMeanOfProbabilities) {
 }
 
 TEST(Ensemble, MembersFollowEachOther) {
-  Ensemble ensemble({toy(random_table(kVocabulary, 1)), toy(random_table(kVocabulary, 2))});
+  Ensemble ensemble({toy(random_table(kEnsembleVocabulary, 1)), toy(random_table(kEnsembleVocabulary, 2))});
   const auto inputs = inputs_of({{5, kEos}, {6, 3, 4, kEos}, {3, kEos}});
   expect_no_trace_of_the_batch(ensemble, inputs, settings_with(beam_of(3)));
 }
 
 TEST(Ensemble, AlignmentIsTheMean) {
-  Ensemble ensemble({toy(says({4, 5}, kVocabulary)), toy(says({4, 5}, kVocabulary))});
+  Ensemble ensemble({toy(says({4, 5}, kEnsembleVocabulary)), toy(says({4, 5}, kEnsembleVocabulary))});
   SearchSettings settings = settings_with(beam_of(1));
   settings.alignment_layer = 0;
   const Hypothesis found = search(ensemble, inputs_of({{3, 3, kEos}}), settings).front().front();
@@ -59,7 +59,9 @@ TEST(Ensemble, AlignmentIsTheMean) {
 }
 
 TEST(Ensemble, ReadsNoMoreThanItsShortestMember) {
-  EXPECT_EQ(Ensemble({toy(says({}, kVocabulary)), toy(says({}, kVocabulary), 40), toy(says({}, kVocabulary), 30)}).max_positions(), 30);
+  EXPECT_EQ(Ensemble({toy(says({}, kEnsembleVocabulary)), toy(says({}, kEnsembleVocabulary), 40), toy(says({}, kEnsembleVocabulary), 30)})
+                .max_positions(),
+            30);
 }
 
 TEST(Ensemble, OfDifferentVocabulariesIsAnErrorThatNamesBoth) {

@@ -6,7 +6,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kVocabulary = 6;  // unk, bos and eos, and three words
+constexpr int64_t kExhaustiveVocabulary = 6;  // unk, bos and eos, and three words
 constexpr int64_t kLongest = 5;
 
 struct Sentence {
@@ -19,7 +19,7 @@ struct Sentence {
 void write_out(const ToyTable& table, const Tokens& src, const TranslateOptions& options, Sentence so_far, std::vector<Sentence>& all) {
   const std::vector<double> log_probs = log_softmax(table(src, so_far.tokens));
   const auto length = static_cast<int64_t>(so_far.tokens.size()) + 1;
-  for (TokenId token = kEos; token < kVocabulary; ++token) {
+  for (TokenId token = kEos; token < kExhaustiveVocabulary; ++token) {
     if (length == kLongest && token != kEos) continue;
     Sentence next = so_far;
     next.tokens.push_back(token);
@@ -57,8 +57,8 @@ TEST_P(WideBeam, EqualsExhaustiveSearch) {
   options.length_penalty_type = GetParam().type;
   options.length_penalty = GetParam().exponent;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const ToyTable table = random_table(kVocabulary, seed);
-    ToyModel model(kVocabulary, table);
+    const ToyTable table = random_table(kExhaustiveVocabulary, seed);
+    ToyModel model(kExhaustiveVocabulary, table);
     const Tokens src = {4, kEos};
     const std::vector<Sentence> expected = all_sentences(table, src, options);
     const std::vector<Hypothesis> found = search(model, inputs_of({src}), settings_with(options)).front();
@@ -74,8 +74,8 @@ TEST(NarrowBeam, NeverBeatsExhaustiveSearch) {
   TranslateOptions options = beam_of(2);
   options.max_length = kLongest;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const ToyTable table = random_table(kVocabulary, seed);
-    ToyModel model(kVocabulary, table);
+    const ToyTable table = random_table(kExhaustiveVocabulary, seed);
+    ToyModel model(kExhaustiveVocabulary, table);
     const double best = all_sentences(table, {4, kEos}, options).front().score;
     EXPECT_LE(search(model, inputs_of({{4, kEos}}), settings_with(options)).front().front().score, best + 1e-5);
   }

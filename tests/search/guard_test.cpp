@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "letters.h"
 #include "search/translator.h"
 #include "toy_model.h"
 
@@ -115,18 +116,11 @@ TEST(Judge, FlagsWhatTheModelDoesNotBelieve) {
 
 // --- translating with a guard ---
 
-constexpr int64_t kVocabulary = 13;
-
-Vocabularies letters() {
-  const VocabularyPtr vocabulary = token_list_from_bytes("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "letters");
-  return {vocabulary, vocabulary};
-}
-
 /// A table that says `a` again and again, `by` logits before all other tokens, unless the source is `b`, which it copies.
 StepModelPtr loops_on_all_but_b(float by) {
-  return std::make_shared<ToyModel>(kVocabulary, [=](const Tokens& src, const Tokens& tokens) {
-    if (src.front() == 4) return says({4}, kVocabulary)(src, tokens);
-    std::vector<float> logits(kVocabulary, 0);
+  return std::make_shared<ToyModel>(kLetterVocabulary, [=](const Tokens& src, const Tokens& tokens) {
+    if (src.front() == 4) return says({4}, kLetterVocabulary)(src, tokens);
+    std::vector<float> logits(kLetterVocabulary, 0);
     logits[3] = by;
     return logits;
   });

@@ -6,7 +6,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kVocabulary = 8;
+constexpr int64_t kSampledVocabulary = 8;
 
 TranslateOptions drawing(Sampling sampling, int64_t draws) {
   TranslateOptions options = beam_of(1, draws);
@@ -17,7 +17,7 @@ TranslateOptions drawing(Sampling sampling, int64_t draws) {
 
 /// Returns how often each token is the first one of `draws` translations.
 std::map<TokenId, int> first_tokens(const std::vector<float>& logits, const TranslateOptions& options) {
-  ToyModel model(kVocabulary, constant_table(logits));
+  ToyModel model(kSampledVocabulary, constant_table(logits));
   std::map<TokenId, int> counts;
   for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings_with(options))) ++counts[drawn.tokens.front()];
   return counts;
@@ -80,7 +80,7 @@ TEST(Sampling, TopPOfOneKeepsEveryToken) {
 }
 
 TEST(Sampling, IsTheSameInAnyBatch) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kSampledVocabulary, random_table(kSampledVocabulary));
   std::vector<Tokens> sources;
   for (TokenId i = 0; i < 20; ++i) sources.push_back({3 + i % 5, 4, kEos});
   TranslateOptions options = drawing(Sampling::kFull, 2);
@@ -89,7 +89,7 @@ TEST(Sampling, IsTheSameInAnyBatch) {
 }
 
 TEST(Sampling, DependsOnSeedSentenceAndDraw) {
-  ToyModel model(kVocabulary, constant_table(std::vector<float>(kVocabulary, 0)));
+  ToyModel model(kSampledVocabulary, constant_table(std::vector<float>(kSampledVocabulary, 0)));
   TranslateOptions options = drawing(Sampling::kFull, 2);
   options.max_length = options.min_length = 20;
   const auto inputs = inputs_of({{5, kEos}, {5, kEos}});
@@ -103,7 +103,7 @@ TEST(Sampling, DependsOnSeedSentenceAndDraw) {
 }
 
 TEST(Sampling, BlockedTokensAreNotDrawn) {
-  ToyModel model(kVocabulary, constant_table(kLogits));
+  ToyModel model(kSampledVocabulary, constant_table(kLogits));
   const auto settings = settings_with(drawing(Sampling::kFull, 300), {6, 5});
   for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings)) {
     EXPECT_NE(drawn.tokens.front(), 6);
@@ -112,7 +112,7 @@ TEST(Sampling, BlockedTokensAreNotDrawn) {
 }
 
 TEST(Sampling, RepeatedTokensCostMore) {
-  ToyModel model(kVocabulary, constant_table(kLogits));
+  ToyModel model(kSampledVocabulary, constant_table(kLogits));
   const auto repeats = [&](double penalty) {
     TranslateOptions options = drawing(Sampling::kFull, 400);
     options.max_length = 4;
@@ -128,7 +128,7 @@ TEST(Sampling, RepeatedTokensCostMore) {
 }
 
 TEST(Sampling, BeginsWithThePrefix) {
-  ToyModel model(kVocabulary, random_table(kVocabulary));
+  ToyModel model(kSampledVocabulary, random_table(kSampledVocabulary));
   TranslateOptions options = drawing(Sampling::kFull, 5);
   options.max_length = 10;
   std::vector<SearchInput> inputs = inputs_of({{5, kEos}});
@@ -138,7 +138,7 @@ TEST(Sampling, BeginsWithThePrefix) {
 }
 
 TEST(Sampling, LogProbIsTheModelsWhateverThePenalty) {
-  ToyModel model(kVocabulary, constant_table(kLogits));
+  ToyModel model(kSampledVocabulary, constant_table(kLogits));
   TranslateOptions options = drawing(Sampling::kFull, 20);
   options.max_length = options.min_length = 6;
   options.repetition_penalty = 3;

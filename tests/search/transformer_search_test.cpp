@@ -8,7 +8,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kVocabulary = 31;
+constexpr int64_t kTransformerVocabulary = 31;
 
 std::shared_ptr<Transformer> small_transformer(uint64_t seed = 1) {
   ModelOptions options;
@@ -16,7 +16,7 @@ std::shared_ptr<Transformer> small_transformer(uint64_t seed = 1) {
   options.num_heads = 4;
   options.d_ff = 48;
   options.encoder_layers = options.decoder_layers = 2;
-  auto model = std::make_shared<Transformer>(options, VocabularySizes{kVocabulary, kVocabulary, true}, seed);
+  auto model = std::make_shared<Transformer>(options, VocabularySizes{kTransformerVocabulary, kTransformerVocabulary, true}, seed);
   model->eval();
   return model;
 }
@@ -26,7 +26,8 @@ std::vector<Tokens> sources_of_many_lengths(int count) {
   std::vector<Tokens> sources;
   for (int i = 0; i < count; ++i) {
     Tokens src;
-    for (uint64_t n = 1 + random.next_below(20); n > 0; --n) src.push_back(static_cast<TokenId>(3 + random.next_below(kVocabulary - 3)));
+    for (uint64_t n = 1 + random.next_below(20); n > 0; --n)
+      src.push_back(static_cast<TokenId>(3 + random.next_below(kTransformerVocabulary - 3)));
     src.push_back(kEos);
     sources.push_back(src);
   }
@@ -41,16 +42,16 @@ class WithoutCache : public StepModel {
   Logits step(const Tokens& tokens, DecoderCache& cache) override {
     const ToyTable table = [this](const Tokens& src, const Tokens& so_far) {
       std::vector<float> log_probs;
-      for (TokenId next = 0; next < kVocabulary; ++next) {
+      for (TokenId next = 0; next < kTransformerVocabulary; ++next) {
         Tokens tgt = so_far;
         tgt.push_back(next);
         log_probs.push_back(model_->token_log_probs(ragged_of({src}), ragged_of({tgt}))[-1].item<float>());
       }
       return log_probs;
     };
-    return Logits(at::tensor(dynamic_cast<ToyCache&>(cache).step(tokens, table)).view({-1, kVocabulary}));
+    return Logits(at::tensor(dynamic_cast<ToyCache&>(cache).step(tokens, table)).view({-1, kTransformerVocabulary}));
   }
-  int64_t vocab_size() const override { return kVocabulary; }
+  int64_t vocab_size() const override { return kTransformerVocabulary; }
   int64_t max_positions() const override { return 0; }
 
  private:

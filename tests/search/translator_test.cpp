@@ -5,23 +5,17 @@
 #include <mutex>
 
 #include "../text/other_vocabulary.h"
+#include "letters.h"
 #include "toy_model.h"
 
 namespace lacuna {
 namespace {
 
-/// A vocabulary in which the letters a to j have the ids 3 to 12.
-Vocabularies letters() {
-  const VocabularyPtr vocabulary = token_list_from_bytes("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "letters");
-  return {vocabulary, vocabulary};
-}
-constexpr int64_t kVocabulary = 13;
-
 /// A table that copies its source.
 std::shared_ptr<ToyModel> copier(int64_t max_positions = 0) {
   return std::make_shared<ToyModel>(
-      kVocabulary,
-      [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.begin(), src.end() - 1), kVocabulary)(src, tokens); },
+      kLetterVocabulary,
+      [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.begin(), src.end() - 1), kLetterVocabulary)(src, tokens); },
       max_positions);
 }
 
@@ -66,7 +60,7 @@ TEST(Translator, BatchSizeDoesNotChangeTranslations) {
     for (const int64_t batch_tokens : {int64_t{1}, int64_t{20}, int64_t{1000}, std::numeric_limits<int64_t>::max()}) {
       TranslateOptions options = beam_of(beam_size);
       options.batch_tokens = batch_tokens;
-      const auto model = std::make_shared<ToyModel>(kVocabulary, random_table(kVocabulary));
+      const auto model = std::make_shared<ToyModel>(kLetterVocabulary, random_table(kLetterVocabulary));
       found.push_back(best_texts(Translator(model, letters(), {options}).translate(lines_of(texts))));
     }
     for (const auto& texts_found : found) EXPECT_EQ(texts_found, found[0]) << "beam " << beam_size;
@@ -96,7 +90,7 @@ TEST(Translator, TheNumberOfThreadsDoesNotChangeTranslations) {
   std::vector<std::vector<std::string>> found;
   for (const int count : {1, 3}) {
     at::set_num_threads(count);
-    Translator translator(std::make_shared<SharedToy>(kVocabulary, random_table(kVocabulary)), letters(), {beam_of(2)});
+    Translator translator(std::make_shared<SharedToy>(kLetterVocabulary, random_table(kLetterVocabulary)), letters(), {beam_of(2)});
     EXPECT_EQ(translator.num_workers(), count);
     found.push_back(best_texts(translator.translate(lines_of(texts))));
   }
