@@ -137,6 +137,15 @@ struct Block {
 
 #endif
 
+/// Returns x * y, rounded. nvcc may fuse any other product with a sum that follows it: what is worked out twice would have other bits.
+LACUNA_HD float rounded_product(float x, float y) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(x, y);
+#else
+  return x * y;
+#endif
+}
+
 /// Asynchronous copies from global to shared memory (cp.async). The thread that began them waits for them, in groups; other threads see
 /// them after a barrier. On the CPU each copy is done at once.
 struct AsyncCopies {

@@ -21,6 +21,7 @@ class LongKeyGradients : LongRowsBase<Map, T, Block> {
     AsyncCopies::end_group();
     for (int own = kTile * block_.warp(); own < kLongKeys; own += kTile * block_.warps())
       for (int c = 0; c < call_.width; c += kColumns) find_gradients(own, c);
+    AsyncCopies::wait_for_all();  // where no query weighs the keys, nobody has: no copy may outlive the block
   }
 
  private:
@@ -73,7 +74,7 @@ class LongKeyGradients : LongRowsBase<Map, T, Block> {
     context.number_gradients = number_gradients;  // the kernel that owns queries has them
     dots(memory_.queries(buffer), memory_.keys + own * memory_.stride, weights);
     LACUNA_UNROLL
-    for (int i = 0; i < kOwnOfTile; ++i) weights[i] = weights[i] * Number(call_.scale);
+    for (int i = 0; i < kOwnOfTile; ++i) weights[i] = this->scaled(weights[i]);
     this->recall_weights(weights, first_key, records->of_weights, kStride, context);
     this->clear_unseen(seen, first_key, weights);
     dots(memory_.context_gradient(buffer), memory_.values + own * memory_.stride, gradient);

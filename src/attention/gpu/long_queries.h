@@ -108,7 +108,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
       add_dots(memory_.queries, part, keys, sums);
       if (part + 1 < parts) return;
       LACUNA_UNROLL
-      for (int i = 0; i < kOwnOfGroup; ++i) scores.set(n, i, select(are_none_, Number(0), sums[i] * Number(call_.scale)));
+      for (int i = 0; i < kOwnOfGroup; ++i) scores.set(n, i, select(are_none_, Number(0), this->scaled(sums[i])));
     });
   }
 
@@ -201,7 +201,7 @@ class LongQueries : LongRowsBase<Map, T, Block> {
         Number* const own = sums + kOwnOfTile * j;
         if (is_of_keys) {
           LACUNA_UNROLL
-          for (int i = 0; i < kOwnOfTile; ++i) own[i] = own[i] * Number(call_.scale);
+          for (int i = 0; i < kOwnOfTile; ++i) own[i] = this->scaled(own[i]);
           this->recall_weights(own, key, memory_.log, ResultLog::kStride, context);
           this->clear_unseen(seen_, key, own);
         } else {

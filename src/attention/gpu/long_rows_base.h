@@ -37,6 +37,11 @@ class LongRowsBase {
     return context;
   }
 
+  /// Returns scores of products q.k, with the same bits in each kernel: so weights are 0 for the same keys.
+  LACUNA_DEVICE Number scaled(Number products) const {
+    return products.each([scale = call_.scale](float x) { return rounded_product(x, scale); });
+  }
+
   /// Scores of kTile keys from `first_key` on -> their weights. log: what is written down of the rows.
   LACUNA_DEVICE void recall_weights(Number* scores, int first_key, const float* log, int stride, types::RowContext<Number> context) const {
     Number kept;
