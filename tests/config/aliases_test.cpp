@@ -9,13 +9,14 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Options load(const std::string& yaml) {
+Options load_text(const std::string& yaml) {
   const ScratchFolder folder;
   return options_from(load_config_tree({{folder.write("c.yaml", yaml)}, {}}));
 }
 
 TEST(Aliases, OfOtherToolkitsAreTakenInKebabAndSnakeCase) {
-  const Options options = load("train: {max-tokens: 123, learn_rate: 0.5}\nmodel: {dim-emb: 64}\ntranslate: {beam-size: 2, lenpen: 0.6}\n");
+  const Options options =
+      load_text("train: {max-tokens: 123, learn_rate: 0.5}\nmodel: {dim-emb: 64}\ntranslate: {beam-size: 2, lenpen: 0.6}\n");
   EXPECT_EQ(options.train.batch_tokens.value, 123);
   EXPECT_EQ(options.train.lr, 0.5);
   EXPECT_EQ(options.model.d_model, 64);
@@ -25,14 +26,14 @@ TEST(Aliases, OfOtherToolkitsAreTakenInKebabAndSnakeCase) {
 
 TEST(Aliases, GiveOneWarningEach) {
   testing::internal::CaptureStderr();
-  load("model:\n  d_ff: 64\n  heads: 2\n");
+  load_text("model:\n  d_ff: 64\n  heads: 2\n");
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("c.yaml:3: model.heads is read as model.num_heads"));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
 }
 
 TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
-  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
+  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load_text(yaml); }); };
   EXPECT_THAT(message("train: {exponential-smoothing: 1e-4}\n"), AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"),
                                                                        HasSubstr("use train.ema_decay, which is 1 minus that rate")));
   EXPECT_THAT(message("train: {average_decay: 1e-4}\n"), HasSubstr("0.9999"));
@@ -53,7 +54,7 @@ TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
 }
 
 TEST(Aliases, ThatHaveNoSectionAreRefusedWithTheirKey) {
-  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
+  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load_text(yaml); }); };
   EXPECT_THAT(message("train-sets: [a, b]\n"), HasSubstr("train-sets is a list; use data.train: {src: FILE, tgt: FILE}"));
   EXPECT_THAT(message("dim-emb: 512\n"), HasSubstr("dim-emb is \"512\"; use model.d_model"));
   EXPECT_THAT(message("data: {corpus_1: {path_src: a, path_tgt: b}}\n"), HasSubstr("data.corpus_1 is a map; use data.train: [{src: FILE"));
@@ -73,7 +74,7 @@ TEST(Aliases, OfABaseAreOverriddenByOurName) {
 
 TEST(Aliases, BesideOurNameAreAnError) {
   for (const char* yaml : {"train:\n  batch_tokens: 1\n  max_tokens: 2\n", "train:\n  max-tokens: 1\n  max_tokens: 2\n"})
-    EXPECT_THAT(message_of<ConfigError>([&] { load(yaml); }),
+    EXPECT_THAT(message_of<ConfigError>([&] { load_text(yaml); }),
                 AllOf(HasSubstr("another spelling of train.batch_tokens"), HasSubstr("c.yaml:")));
 }
 
