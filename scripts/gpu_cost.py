@@ -120,7 +120,10 @@ def around_layers(asked):
     d, v, source, target = asked.d_model, asked.vocab, asked.source_tokens, asked.batch_tokens
     weights = number_of_parameters(asked)
     tables = 2 * v * d * FLOAT
-    return [Kernel("embedding", 0, 2 * FLOAT * d * (source + target), 2),
+    last_norms = [kernel for rows in (source, target) for kernels in norm(rows, d) for kernel in kernels]
+    return [*last_norms,
+            Kernel("loss", 0, 0, 13),  # sums of losses, zeros and lists; tests/train/gpu_work_test.cpp counts what is here
+            Kernel("embedding", 0, 2 * FLOAT * d * (source + target), 2),
             Kernel("embedding", 0, 2 * FLOAT * d * (source + target) + tables, 8),
             Kernel("attention", 0, source * d * (FLOAT + BF16)),  # the encoder's result is rounded for all layers' keys and values
             product(target, d, v, result=FLOAT, part="loss"),
