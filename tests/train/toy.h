@@ -123,15 +123,18 @@ struct ToyModel {
   }
 };
 
+/// What a run of the toy model saves.
+struct SavedToy {
+  TrainingState state;
+  Scores scores;
+  bool is_scheduled = false;
+  NamedTensors weights, ema, optimizer;
+};
+
 /// A run of the toy model, with everything it said written down.
 struct ToyRun {
+  using Saved = SavedToy;
   using Loss = std::function<LossSums(const ToyModel&, const Batch&, const ForwardContext&)>;
-  struct Saved {
-    TrainingState state;
-    Scores scores;
-    bool is_scheduled = false;
-    NamedTensors weights, ema, optimizer;
-  };
 
   ToyModel model;
   Optimizer optimizer;
