@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "fibers.h"
 #include "kernels/gpu/all_kernels.h"
 #include "kernels/gpu/started.h"
 
@@ -42,6 +43,7 @@ class Turns {
       makecontext(&context, reinterpret_cast<void (*)()>(start), 1, i);
       runnable_.push_back(i);
     }
+    fibers_.prepare(static_cast<size_t>(threads));
     active_ = this;
     go_on(caller_);
   }
@@ -75,6 +77,9 @@ class Turns {
       runnable_[place] = runnable_.back();
       runnable_.pop_back();
       next = &contexts_[static_cast<size_t>(current_)];
+      fibers_.go_to(current_);
+    } else {
+      fibers_.go_to_caller();
     }
     swapcontext(&left, next);
   }
@@ -84,6 +89,7 @@ class Turns {
   std::vector<ucontext_t> contexts_;
   std::vector<std::vector<unsigned char>> stacks_;
   std::vector<int> runnable_;
+  Fibers fibers_;
   ucontext_t caller_ = {}, ended_ = {};
   const std::function<void(int)>* work_ = nullptr;
   int current_ = 0;
