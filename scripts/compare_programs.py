@@ -5,9 +5,9 @@
   scripts/compare_programs.py OLD/lacuna build/cpu/lacuna -c CONFIG --task train-bf16 --task attention:rela --pairs 9
 
 Tasks: train-bf16 and train-fp32 (updates of the configuration), file-fp32 and file-int8 (a whole text), lines-fp32 and lines-int8 (the same text,
-each sentence written once the last translation was read), and attention:TYPE (bf16 updates with that type at every site, or as a map says). A row of the table, in
-Markdown, is a task: seconds of a unit of work (an update, a text, a sentence) with OLD and with NEW, the median of NEW / OLD over the pairs, the
-least and the greatest ratio, and the ratio of peak memory. The machine should do nothing else.
+each sentence written once the last translation was read), and attention:TYPE (bf16 updates with that type at every site, or with the types that a
+map of sites names). A row of the table, in Markdown, is a task: seconds of a unit of work (an update, a text, a sentence) with OLD and with NEW,
+the median of NEW / OLD over the pairs, the least and the greatest ratio, and the ratio of peak memory. The machine should do nothing else.
 """
 
 import argparse

@@ -4,8 +4,9 @@
     scripts/tidy.py            every source of src/
     scripts/tidy.py FILE ...   these
 
-LibTorch's headers take half a minute to read and check, so the sources of a folder and of those in it that are compiled alike are
-read as one: through a file that includes them all. A source that includes itself again (Highway's way to several instruction sets) is read alone.
+LibTorch's headers take half a minute to read and check, so the sources of a folder and its subfolders that are compiled alike are
+read as one: through a file that includes them all. A source that includes itself again (Highway's way to several instruction
+sets) is read alone.
 Reads how a file is compiled from build/tidy, which it configures.
 """
 
