@@ -1,94 +1,13 @@
 #pragma once
 
-#include <ucontext.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <functional>
-#include <vector>
 
 #include "attention/gpu/kernels.h"
+#include "turns.h"
 
 namespace lacuna::cuda {
-
-/// Cooperative threads that take turns on one thread of the machine. Each runs until it must wait for others; the next one is chosen by a
-/// fixed pseudo-random sequence. So a missing barrier shows, and the result does not depend on the machine's load.
-class Turns {
- public:
-  struct Barrier {
-    int size = 0;
-    std::vector<int> waiting = {};
-  };
-
-  explicit Turns(int threads) : threads_(threads), contexts_(static_cast<size_t>(threads)), stacks_(static_cast<size_t>(threads)) {}
-
-  /// Runs work(i) on each thread i until all have ended.
-  void run(const std::function<void(int)>& work) {
-    if (threads_ == 1) return work(0);
-    work_ = &work;
-    ready_.clear();
-    for (int i = 0; i < threads_; ++i) {
-      ucontext_t& context = contexts_[static_cast<size_t>(i)];
-      auto& stack = stacks_[static_cast<size_t>(i)];
-      stack.resize(kStackBytes);
-      getcontext(&context);
-      context.uc_stack.ss_sp = stack.data();
-      context.uc_stack.ss_size = stack.size();
-      context.uc_link = &caller_;
-      makecontext(&context, reinterpret_cast<void (*)()>(start), 1, i);
-      ready_.push_back(i);
-    }
-    Turns* const outer = active_;
-    active_ = this;
-    current_ = ready_.front();
-    swapcontext(&caller_, &contexts_[static_cast<size_t>(current_)]);
-    active_ = outer;
-  }
-
-  void wait(Barrier& barrier) {
-    barrier.waiting.push_back(current_);
-    std::erase(ready_, current_);
-    if (static_cast<int>(barrier.waiting.size()) == barrier.size) {
-      ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
-      barrier.waiting.clear();
-    }
-    give_way();
-  }
-
-  /// Returns the thread whose turn it is.
-  int current() const { return current_; }
-
- private:
-  static constexpr size_t kStackBytes = 256 * 1024;
-
-  static void start(int thread) {
-    Turns& turns = *active_;
-    (*turns.work_)(thread);
-    std::erase(turns.ready_, thread);
-    if (!turns.ready_.empty()) turns.give_way();  // does not return; the last thread returns to run()
-  }
-
-  void give_way() {
-    if (ready_.empty()) std::abort();  // each waits for one that has ended
-    random_ = random_ * 1664525u + 1013904223u;
-    const int before = current_;
-    current_ = ready_[(random_ >> 16) % ready_.size()];
-    if (current_ != before) swapcontext(&contexts_[static_cast<size_t>(before)], &contexts_[static_cast<size_t>(current_)]);
-  }
-
-  inline static thread_local Turns* active_ = nullptr;
-
-  int threads_;
-  std::vector<ucontext_t> contexts_;
-  std::vector<std::vector<unsigned char>> stacks_;
-  std::vector<int> ready_;  // neither waiting nor at their end
-  ucontext_t caller_ = {};
-  const std::function<void(int)>* work_ = nullptr;
-  int current_ = 0;
-  uint32_t random_ = 1;
-};
 
 /// A block of threads on the CPU, to test kernels without a GPU: one thread, or several that take turns.
 template <int kLanesOfWarp, int kWarpsOfBlock>
@@ -98,12 +17,12 @@ class EmulatedBlock {
 
   /// State shared by the threads of a block.
   struct Meeting {
-    Turns turns{kThreads};
-    Turns::Barrier all{kThreads}, warps[kWarps];
+    gpu::Turns turns;
+    gpu::Turns::Barrier all{kThreads}, warps[kWarps];
     float values[kThreads] = {};
     const void* shown[kThreads] = {};  ///< what each thread shows the others
     Meeting() {
-      for (Turns::Barrier& warp : warps) warp.size = kLanes;
+      for (gpu::Turns::Barrier& warp : warps) warp.size = kLanes;
     }
   };
 

@@ -17,8 +17,8 @@ void emulate(int blocks, int heads, int shared_bytes, Work work) {
   if (blocks * heads > 0) gpu::count_launch();
   std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
   unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
-  typename Block::Meeting meeting;
-  meeting.turns.run([&](int thread) {
+  static thread_local typename Block::Meeting meeting;
+  meeting.turns.run(Block::kThreads, [&](int thread) {
     const Block block(meeting, thread);
     for (int i = 0; i < blocks * heads; ++i) {
       work(block, i / heads, i % heads, aligned);

@@ -1,100 +1,15 @@
 #pragma once
 
-#include <ucontext.h>
-
-#include <array>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <vector>
 
-#include "fibers.h"
 #include "kernels/gpu/all_kernels.h"
 #include "kernels/gpu/started.h"
+#include "turns.h"
 
 /// The kernels of kernels/gpu/ on the CPU: the threads of a block take turns on one thread of the machine.
 namespace lacuna::gpu {
-
-/// Threads that take turns. One runs until it has to wait for others; then one that need not wait goes on, chosen by a fixed pseudo-random
-/// sequence. So a missing barrier shows, and the result does not depend on the machine's load.
-class Turns {
- public:
-  struct Barrier {
-    int size = 0;
-    std::vector<int> waiting;
-  };
-
-  /// Runs work(i) on threads 0 to `threads` until all have ended.
-  void run(int threads, const std::function<void(int)>& work) {
-    work_ = &work;
-    runnable_.clear();
-    if (contexts_.size() < static_cast<size_t>(threads)) {
-      contexts_.resize(static_cast<size_t>(threads));
-      stacks_.resize(static_cast<size_t>(threads));
-    }
-    for (int i = 0; i < threads; ++i) {
-      ucontext_t& context = contexts_[static_cast<size_t>(i)];
-      std::vector<unsigned char>& stack = stacks_[static_cast<size_t>(i)];
-      stack.resize(kStackBytes);
-      getcontext(&context);
-      context.uc_stack.ss_sp = stack.data();
-      context.uc_stack.ss_size = stack.size();
-      context.uc_link = nullptr;
-      makecontext(&context, reinterpret_cast<void (*)()>(start), 1, i);
-      runnable_.push_back(i);
-    }
-    fibers_.prepare(static_cast<size_t>(threads));
-    active_ = this;
-    go_on(caller_);
-  }
-
-  /// The current thread waits until `barrier.size` threads do.
-  void wait(Barrier& barrier) {
-    if (static_cast<int>(barrier.waiting.size()) + 1 == barrier.size) {
-      runnable_.insert(runnable_.end(), barrier.waiting.begin(), barrier.waiting.end());
-      barrier.waiting.clear();
-      return;
-    }
-    barrier.waiting.push_back(current_);
-    go_on(contexts_[static_cast<size_t>(current_)]);
-  }
-
- private:
-  static constexpr size_t kStackBytes = 64 * 1024;
-
-  static void start(int thread) {
-    (*active_->work_)(thread);
-    active_->go_on(active_->ended_);  // does not return
-  }
-
-  /// Leaves a thread for one that need not wait, or for the caller of run() if all have ended.
-  void go_on(ucontext_t& left) {
-    ucontext_t* next = &caller_;
-    if (!runnable_.empty()) {
-      random_ = random_ * 1664525u + 1013904223u;
-      const size_t place = (random_ >> 8) % runnable_.size();
-      current_ = runnable_[place];
-      runnable_[place] = runnable_.back();
-      runnable_.pop_back();
-      next = &contexts_[static_cast<size_t>(current_)];
-      fibers_.go_to(current_);
-    } else {
-      fibers_.go_to_caller();
-    }
-    swapcontext(&left, next);
-  }
-
-  inline static thread_local Turns* active_ = nullptr;
-
-  std::vector<ucontext_t> contexts_;
-  std::vector<std::vector<unsigned char>> stacks_;
-  std::vector<int> runnable_;
-  Fibers fibers_;
-  ucontext_t caller_ = {}, ended_ = {};
-  const std::function<void(int)>* work_ = nullptr;
-  int current_ = 0;
-  uint32_t random_ = 1;
-};
 
 /// What the threads of an emulated block share.
 struct Meeting {

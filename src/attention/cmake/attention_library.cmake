@@ -107,6 +107,9 @@ function(attention_library name)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
   set_target_properties(lacuna_${name}_emulated PROPERTIES UNITY_BUILD OFF) # ten of them in one would take a compiler minutes
+  target_compile_options(lacuna_${name}_emulated PRIVATE ${LACUNA_TEST_OPTIONS})
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)
-  target_include_directories(lacuna_${name}_emulated PUBLIC ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h, emulated_launch.h
+  target_include_directories(lacuna_${name}_emulated PUBLIC
+    ${PROJECT_SOURCE_DIR}/tests/contract  # emulated_block.h, emulated_launch.h
+    ${PROJECT_SOURCE_DIR}/tests/kernels)  # turns.h
 endfunction()
