@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -201,7 +202,7 @@ TEST(Topk, FindsItsThresholdAmongScoresThatLieTogether) {
 
 TEST(Topk, KeepsNoMoreThanTiesWhereTheLargestScoresAreAFewUnitsApart) {
   Row scores;
-  const auto add = [&](int count, int units_below) { scores.insert(scores.end(), static_cast<size_t>(count), 1 - units_below * 0x1p-24); };
+  const auto add = [&](int count, int units_below) { std::fill_n(std::back_inserter(scores), count, 1 - units_below * 0x1p-24); };
   add(3, 0);
   add(10, 1);
   add(20, 2);
