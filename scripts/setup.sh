@@ -29,7 +29,7 @@ fi
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
   libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libxxhash-dev
   libjemalloc-dev libssl-dev libboost-dev libicu-dev libgtest-dev libgmock-dev)
-[ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev python3-dev)
+[ "$tests" = no ] || packages+=(clang-format python3-dev)
 # Ubuntu has no such package; the test that opens the report is skipped there.
 [ "$tests" = no ] || grep -qsE '^ID(_LIKE)?=.*ubuntu' /etc/os-release || packages+=(chromium-headless-shell)
 

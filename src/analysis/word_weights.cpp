@@ -1,6 +1,7 @@
 #include "analysis/word_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "text/joiner.h"
@@ -57,7 +58,7 @@ UnitWeights::UnitWeights(const WeightMatrix& weights, const AlignmentUnits& unit
     const std::span<const float> row = weights.row(static_cast<int64_t>(t + first_row));
     const int32_t unit = units.tgt[t];
     for (size_t s = 0; s < units.src.size(); ++s)
-      if (row[s] != 0 && row[s] == row[s])  // not NaN
+      if (row[s] != 0 && !std::isnan(row[s]))
         values_[index(unit, units.src[s])] += static_cast<double>(row[s]) / rows[static_cast<size_t>(unit)];
   }
 }

@@ -309,7 +309,7 @@ std::optional<fs::path> find_program(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (const fs::path candidate = fs::path(folder) / name; is_program(candidate)) return candidate;
+    if (fs::path candidate = fs::path(folder) / name; is_program(candidate)) return candidate;
   return std::nullopt;
 }
 

@@ -66,7 +66,7 @@ std::string wrapped(const std::string& text) {
       result += "\n" + std::string(kNameWidth, ' ');
       column = kNameWidth;
     } else if (column > kNameWidth) {
-      result += " ";
+      result += ' ';
       ++column;
     }
     result += word;

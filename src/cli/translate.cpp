@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "attention/registry.h"
 #include "base/interrupt.h"
@@ -244,7 +245,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   TextTranslation how = {.prefix = flags.prefix, .format = flags.format, .bad_lines = flags.on_error};
   const bool is_document = flags.document != DocumentFormat::kText;
   if (flags.splits || is_document) how.splitting = splitting_for(loaded, flags.language, "--language");
-  how.terms = terms;
+  how.terms = std::move(terms);
   std::optional<JobFolder> job;
   if (!output)
     job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input, flags.terms),

@@ -54,7 +54,7 @@ std::string activation_of(const IncomingJson& config) {
 }
 
 void set_model(IncomingOptions& options, const IncomingJson& config, Family family, PositionsAs positions) {
-  const auto set = [&](const std::string& key, auto value) { options.set("model", key, value); };
+  const auto set = [&](const std::string& key, const auto& value) { options.set("model", key, value); };
   set("d_model", config.required("d_model"));
   set("num_heads", config.required("encoder_attention_heads"));
   set("encoder_layers", config.required("encoder_layers"));
@@ -72,7 +72,7 @@ void set_model(IncomingOptions& options, const IncomingJson& config, Family fami
 
 /// Takes keys of search from one of the files that has them.
 void set_search(IncomingOptions& options, const IncomingJson& config, const IncomingJson* generation, const HuggingFaceTokens& tokens) {
-  const auto set = [&](const std::string& key, auto value) { options.set("translate", key, value); };
+  const auto set = [&](const std::string& key, const auto& value) { options.set("translate", key, value); };
   const IncomingJson& said = generation != nullptr ? *generation : config;
   if (const auto beam = said.number("num_beams")) set("beam_size", *beam);
   if (const auto most = said.number("max_length"); most && *most > 1) set("max_length", *most - 1);  // the start is counted there

@@ -118,7 +118,7 @@ bool is_pre_norm(const MarianSettings& settings) {
 }
 
 void set_model(IncomingOptions& options, const MarianSettings& settings) {
-  const auto set = [&](const std::string& key, auto value) { options.set("model", key, value); };
+  const auto set = [&](const std::string& key, const auto& value) { options.set("model", key, value); };
   set("d_model", settings.number("dim-emb"));
   set("num_heads", settings.number("transformer-heads"));
   set("encoder_layers", settings.number("enc-depth"));

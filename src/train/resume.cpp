@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/durable_files.h"
 #include "base/error.h"
@@ -110,7 +111,7 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
   Options chosen = now;
   const std::vector<ConfigDifference> found = differences_from_stored(stored, chosen);
   if (found.empty()) {
-    now = chosen;
+    now = std::move(chosen);
     return false;
   }
   if (!now.train.overwrite) refuse(now.run, stored, found);
@@ -230,7 +231,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
       if (!damaged.empty() && !has_trainer_state(path)) break;
       ResumePoint point = point_at(path);
       if (!damaged.empty()) log_warning("{}. Training goes on from {}, the newest that is whole", newest_damage, path);
-      point.damaged = damaged;
+      point.damaged = std::move(damaged);
       return point;
     } catch (const DamagedCheckpointError& error) {
       if (damaged.empty()) newest_damage = error.what();
