@@ -19,7 +19,7 @@ if [ -n "$packages" ] && ! command -v clang++ >/dev/null; then
   exit 1
 fi
 # Tests share the CPUs: threads of OpenMP that wait for others sleep at once.
-export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-0}
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 scripts/setup.sh --tests
 scripts/build.sh "$preset" "$target"
 ctest --preset "$preset" --no-tests=error --parallel "$(nproc)" "$@"

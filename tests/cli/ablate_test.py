@@ -9,6 +9,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, FreshFolder, path, read, write
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -51,7 +52,7 @@ class Ablate(FreshFolder):
         """The exit code of one that gets the signal while it trains."""
         with self.training(folder, variant, *flags) as program:
             program.send_signal(with_signal)
-            return program.wait(timeout=120)
+            return program.wait(timeout=seconds(120))
 
     def report(self, folder):
         """table.json without what a clock says."""
@@ -144,7 +145,7 @@ class Failing(Ablate):
         with self.training("killed", "softmax", "--attention", "softmax") as program:
             with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as file:
                 os.kill(int(file.read()), signal.SIGKILL)
-            self.assertEqual(program.wait(timeout=120), 1)
+            self.assertEqual(program.wait(timeout=seconds(120)), 1)
         self.assertIn("- softmax, seed 1: lacuna train was ended by signal 9 (Killed); was memory short?\n", read("killed", "table.md"))
 
     def test_a_line_that_cannot_be_scored_costs_the_loss_alone(self):

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, path, read, read_bytes, write
 from verbs import AVERAGED, Verbs, setUpModule
 
@@ -25,7 +26,7 @@ class Translate(Verbs):
     def pass_over(self, *flags, text):
         """What it writes and says of a text with bad lines, which are passed over."""
         command = [PROGRAM, "translate", "-m", AVERAGED, "--on-error", "skip", *flags]
-        ended = subprocess.run(command, input=text, capture_output=True, timeout=120, check=False)
+        ended = subprocess.run(command, input=text, capture_output=True, timeout=seconds(120), check=False)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         return ended.stdout.decode(), ended.stderr.decode()
 
@@ -68,7 +69,7 @@ class Translate(Verbs):
             program.stdin.flush()
             self.assertEqual(program.stdout.readline(), b"4 5\n")
             program.stdin.close()
-            self.assertEqual(program.wait(60), 1)
+            self.assertEqual(program.wait(seconds(60)), 1)
 
     def test_what_was_done_before_a_bad_line_is_kept(self):
         for bad in BAD.values():
@@ -275,7 +276,7 @@ class Signals(Verbs):
             program.stdin.flush()
             self.assertEqual(program.stdout.readline(), "1 2\n")
             program.terminate()
-            self.assertEqual(program.wait(60), 143)
+            self.assertEqual(program.wait(seconds(60)), 143)
             self.assertEqual(program.stdout.read(), "")
             self.assertIn("interrupted; what was read before is answered", program.stderr.read())
 
@@ -286,7 +287,7 @@ class Signals(Verbs):
             self.assertEqual(program.stdout.readline(), "1 2 3 4 5 6 7\n")
             program.terminate()
             rest = program.stdout.read()
-            self.assertEqual(program.wait(60), 143)
+            self.assertEqual(program.wait(seconds(60)), 143)
         self.assertEqual(set(rest.splitlines()), {"1 2 3 4 5 6 7"})
         self.assertTrue(rest.endswith("\n"))
         self.assertLess(rest.count("\n"), lines - 1)
@@ -300,7 +301,7 @@ class Signals(Verbs):
                     program.stdin.flush()
                     self.wait_until_read(program)
                 program.send_signal(number)
-                self.assertEqual(program.wait(60), 128 + number)
+                self.assertEqual(program.wait(seconds(60)), 128 + number)
                 self.assertRegex(program.stderr.read(), "cut.out.partial has what was made of the first [12] line")
             self.assertIn(read("cut.out.partial"), ["1 2\n4 5\n"] if number == signal.SIGTERM else ["1 2\n", "1 2\n4 5\n"])
             self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("cut.out")], ["cut.out.partial"])
@@ -319,7 +320,7 @@ class Forever(Verbs):
     def test_answers_one_line_for_each_whatever_it_is(self):
         command = [sys.executable, self.SCRIPT, "-m", AVERAGED, "--program", PROGRAM, "--lines", "2000", "--growth", "20", "--json", path("forever.json"),
                    "--", "--beam-size", "1", "--max-length", "40"]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds(300), check=False)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         facts = json.loads(read("forever.json"))
         self.assertEqual((facts["lines_in"], facts["lines_out"], facts["problems"]), (2000, 2000, []))
@@ -330,7 +331,7 @@ class Forever(Verbs):
         other = write("other_program", "#!/bin/sh\nsed -u 50q\n")
         os.chmod(other, 0o755)
         ended = subprocess.run([sys.executable, self.SCRIPT, "-m", AVERAGED, "--program", other, "--lines", "500"], capture_output=True, text=True,
-                               timeout=300, check=False)
+                               timeout=seconds(300), check=False)
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         self.assertRegex(ended.stdout, r"PROBLEM: it ended with 0, expected 1")
         self.assertRegex(ended.stdout, r"PROBLEM: 115 lines went in, 50 came out, and 0 bytes behind them")

@@ -8,6 +8,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, Program, path
 from verbs import AVERAGED, RUN, setUpModule
 
@@ -164,7 +165,7 @@ class Check(Program):
             while check.poll() is None and not os.listdir(temporary):
                 time.sleep(0.001)
             check.send_signal(signal.SIGINT)
-            self.assertIn(b"interrupted", check.communicate(timeout=120)[1])
+            self.assertIn(b"interrupted", check.communicate(timeout=seconds(120))[1])
         self.assertEqual(check.returncode, 130)
         self.assertEqual(os.listdir(temporary), [])
 

@@ -6,6 +6,7 @@ import subprocess
 import time
 import unittest
 
+from patience import seconds
 from program import FOLDER, PROGRAM, FreshFolder, path, temporaries, write
 
 VERBS = ["train", "launch", "average", "quantize", "export", "import", "shortlist", "split", "translate", "serve", "score", "evaluate",
@@ -358,7 +359,7 @@ class Output(CommandLine):
             while not temporaries(out, program) and program.poll() is None:
                 time.sleep(0.01)
             os.mkdir(out)
-            message = program.communicate("0-0\n", timeout=60)[1]
+            message = program.communicate("0-0\n", timeout=seconds(60))[1]
         self.assertEqual(program.returncode, 1, message)
         self.assertIn(f"{out}: cannot be written: ", message)
         self.assertEqual(sorted(os.listdir(FOLDER)), ["links", "out"])

@@ -7,6 +7,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, Program, path, read, read_bytes, write
 
 
@@ -48,7 +49,7 @@ train: {{batch_tokens: 512, lr: 0.005, warmup_steps: 20, max_steps: 60, save_eve
         while time.monotonic() < until and not os.path.exists(log):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=seconds(60))
         self.assertIn(process.returncode, (143, 0))
         self.ends(*self.words("stopped"))
         self.assertEqual(read_bytes("whole", "averaged", "model.safetensors"), read_bytes("stopped", "averaged", "model.safetensors"))

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import small_run
+from patience import seconds
 
 PROGRAM = BUILD = SOURCE = ""
 
@@ -39,9 +40,9 @@ class Install(unittest.TestCase):
             os.rename(os.path.join(folder, "first"), os.path.join(folder, "second"))
             lacuna = os.path.join(folder, "second/bin/lacuna")
             with renamed(os.path.join(SOURCE, ".venv")):
-                translated = subprocess.run([lacuna, "translate", "-m", model], input="1 2\n\n", capture_output=True, text=True, timeout=60,
+                translated = subprocess.run([lacuna, "translate", "-m", model], input="1 2\n\n", capture_output=True, text=True, timeout=seconds(60),
                                             check=False)
-                info = subprocess.run([lacuna, "info"], env={}, capture_output=True, text=True, timeout=60, check=False)
+                info = subprocess.run([lacuna, "info"], env={}, capture_output=True, text=True, timeout=seconds(60), check=False)
             self.assertEqual(translated.returncode, 0, translated.stderr)
             self.assertEqual(translated.stdout.count("\n"), 2)
             self.assertEqual(os.listdir(os.path.join(folder, "second/lib")), ["lacuna"])  # no library that other programs would find

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import PROGRAM, path, read, read_bytes, write
 from verbs import AVERAGED, RUN, Verbs
 from verbs import setUpModule as train
@@ -44,7 +45,7 @@ class Parts(Verbs):
 
     def end_well(self, workers):
         for worker in workers:
-            out, said = worker.communicate(timeout=120)
+            out, said = worker.communicate(timeout=seconds(120))
             self.assertEqual((worker.returncode, out), (0, ""), said)
 
     def names(self, end=""):
@@ -178,7 +179,7 @@ class Translate(Parts):
             while not os.path.isdir(path("job")) or not self.names(".claim"):
                 time.sleep(0.01)
             workers[0].send_signal(number)
-            workers[0].communicate(timeout=60)
+            workers[0].communicate(timeout=seconds(60))
             self.assertEqual(workers[0].returncode, 128 + number)
             self.assertEqual(os.listdir(path("job")), ["job.json"])
 
@@ -219,7 +220,7 @@ class Translate(Parts):
         while not os.path.isdir(path("job")) or not self.names(".claim"):
             time.sleep(0.01)
         os.rename(path("job"), path("away"))
-        _, said = workers[0].communicate(timeout=120)
+        _, said = workers[0].communicate(timeout=seconds(120))
         self.assertEqual(workers[0].returncode, 1)
         self.assertRegex(said, r"job.json: was removed or replaced while this worker was at the job")
         shutil.rmtree(path("away"))

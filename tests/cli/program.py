@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from patience import seconds
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 FOLDER = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, FOLDER)
@@ -42,7 +44,7 @@ class Program(unittest.TestCase):
     PROGRAM, NAME = PROGRAM, "lacuna"
 
     def start(self, *arguments, text="", **settings):
-        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 600, **settings}
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": seconds(600), **settings}
         return subprocess.run([self.PROGRAM, *arguments], input=text, text=True, check=False, **settings)
 
     def ends(self, *arguments, code=0, **settings):

@@ -11,6 +11,7 @@ import unittest
 import urllib.parse
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, path, write
 from service import Service
 from verbs import AVERAGED, RUN, Verbs, setUpModule  # noqa: F401
@@ -161,7 +162,7 @@ class Answers(Asking):
         connection.close()
 
     def test_take_requests_that_follow_each_other_without_waiting(self):
-        with socket.create_connection(("127.0.0.1", self.service.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.service.port), timeout=seconds(60)) as client:
             client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3 + b"GET /health HTTP/1.0\r\n\r\n")
             self.assertEqual(self.all_of(client).count(b'{"status":"ok"}'), 4)
 
@@ -314,7 +315,7 @@ class Answers(Asking):
 
     def speaks(self, *parts):
         """What comes back for these bytes until the end."""
-        with socket.create_connection(("127.0.0.1", self.service.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.service.port), timeout=seconds(60)) as client:
             try:
                 for part in parts:
                     client.sendall(part)
@@ -339,7 +340,7 @@ class Answers(Asking):
         self.assertEqual(self.service.ask("GET", "/health")[0], 200)
 
     def test_close_connections_that_are_slow_or_idle(self):
-        slow = [socket.create_connection(("127.0.0.1", self.service.port), timeout=60) for _ in range(3)]
+        slow = [socket.create_connection(("127.0.0.1", self.service.port), timeout=seconds(60)) for _ in range(3)]
         for client, text in zip(slow, (b"", b"GET / HT", b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12")):
             client.sendall(text)
         for client in slow:
@@ -353,7 +354,7 @@ class Answers(Asking):
             one.close()
 
     def test_tell_clients_that_wait_for_it_to_send_the_body(self):
-        with socket.create_connection(("127.0.0.1", self.service.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.service.port), timeout=seconds(60)) as client:
             body = b'{"q": "1 2", "source": "de", "target": "en"}'
             client.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
                            b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))

@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 
+from patience import seconds
 from program import PROGRAM
 
 
@@ -37,13 +38,13 @@ class Service:
             return [event for event in self.events if event["event"] == name]
 
         with self.changed:
-            self.changed.wait_for(lambda: len(found()) >= count or self.events[-1:] == [{"event": "end"}], patience_s)
+            self.changed.wait_for(lambda: len(found()) >= count or self.events[-1:] == [{"event": "end"}], seconds(patience_s))
             if len(found()) < count:
                 raise AssertionError(f"no {name}: {self.events} {self.other_lines}")
             return found()[count - 1]
 
     def connect(self, patience_s=120):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience_s)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds(patience_s))
 
     def ask(self, method, path, body=None, kind="application/json", **headers):
         """Status, headers and body."""
@@ -66,7 +67,7 @@ class Service:
 
     def wait_for_metric(self, name, is_right, patience_s=60):
         pause = threading.Event()
-        for _ in range(int(patience_s / 0.05)):
+        for _ in range(int(seconds(patience_s) / 0.05)):
             value = self.metric(name)
             if is_right(value):
                 return value
@@ -77,7 +78,7 @@ class Service:
         self.process.send_signal(number)
 
     def wait(self, patience_s=120):
-        code = self.process.wait(patience_s)
+        code = self.process.wait(seconds(patience_s))
         self.reader.join()
         self.process.stderr.close()
         return code

@@ -3,6 +3,8 @@ import os
 import random
 import subprocess
 
+from patience import seconds
+
 
 def write_digits(path, lines, seed):
     """`lines` lines of 2 to 7 digits, as words; the same text on both sides is the corpus."""
@@ -27,7 +29,7 @@ train: {{batch_tokens: 1024, lr: 0.005, warmup_steps: 60, schedule: inverse_sqrt
 
 def run(program, *words):
     """The program with these words, which must end well: what it said is shown where it does not."""
-    ended = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds(300), check=False)
     if ended.returncode != 0:
         raise AssertionError(f"lacuna {' '.join(words)}: exit code {ended.returncode}\n{ended.stderr}")
 

@@ -7,6 +7,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, FreshFolder, path, read, read_bytes, write
 
 
@@ -41,7 +42,7 @@ train: {{batch_tokens: 512, lr: 0.005, warmup_steps: 10, schedule: inverse_sqrt,
             time.sleep(0.05)
         time.sleep(0.5)  # so that it waits for lines
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=60), 143)
+        self.assertEqual(process.wait(timeout=seconds(60)), 143)
         process.stdin.close()
         process.stderr.close()
 

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import small_run
+from patience import seconds
 from program import FOLDER, PROGRAM, path, read, read_bytes, temporaries, write
 from verbs import AVERAGED, LINES, RUN, Verbs, setUpModule
 
@@ -48,7 +49,7 @@ class Translate(Verbs):
         self.assertEqual(read_bytes("out.zst")[:4], b"\x28\xb5\x2f\xfd")
         self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("out.zst")), "3 1 4\n")
         with open(path("out.zst"), "rb") as file:
-            ended = subprocess.run([PROGRAM, "translate", "-m", RUN], stdin=file, capture_output=True, text=True, timeout=60, check=False)
+            ended = subprocess.run([PROGRAM, "translate", "-m", RUN], stdin=file, capture_output=True, text=True, timeout=seconds(60), check=False)
         self.assertEqual((ended.returncode, ended.stdout), (0, "3 1 4\n"), ended.stderr)
         write("cut.zst", read_bytes("out.zst")[:-1])
         self.assertIn("cut.zst: damaged zstd file: it ends too early", self.refuses("translate", "-m", RUN, "-i", path("cut.zst"), stdout="3 1 4\n"))
@@ -60,7 +61,7 @@ class Translate(Verbs):
             self.assertIn(text, example)
             example = example.replace(text, digits)
         search = os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]])
-        ended = subprocess.run([sys.executable, "-c", example], env={**os.environ, "PATH": search}, capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run([sys.executable, "-c", example], env={**os.environ, "PATH": search}, capture_output=True, text=True, timeout=seconds(60), check=False)
         self.assertRegex(ended.stdout, r"\A3 1 4 -0\.\d+\n2 7 -0\.\d+\n\Z", ended.stderr)
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
@@ -72,7 +73,7 @@ class Translate(Verbs):
                     program.stdin.flush()
                     self.assertEqual(program.stdout.readline(), line + "\n")
                 program.stdin.close()
-                self.assertEqual(program.wait(60), 0)
+                self.assertEqual(program.wait(seconds(60)), 0)
 
     def test_waits_where_pipes_are_set_not_to_block(self):
         stdin, feeder = os.pipe()
@@ -92,7 +93,7 @@ class Translate(Verbs):
             text.close()
             time.sleep(0.5)  # by then the pipe is full
             others = translations.readlines()
-            self.assertEqual((program.wait(60), len(others)), (0, 500), program.stderr.read())
+            self.assertEqual((program.wait(seconds(60)), len(others)), (0, 500), program.stderr.read())
             self.assertEqual([line.replace("0 |||", "1 |||", 1) for line in first], others[:5])
 
     def test_ends_quietly_when_nobody_reads(self):
@@ -104,12 +105,12 @@ class Translate(Verbs):
             program.stdout.close()
             program.stdin.write("1 2\n")
             program.stdin.close()
-            self.assertEqual(program.wait(60), 141)
+            self.assertEqual(program.wait(seconds(60)), 141)
             self.assertNotIn("error", program.stderr.read())
         read_end, write_end = os.pipe()
         os.close(read_end)
         ended = subprocess.run([PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stdout=write_end, stderr=subprocess.PIPE, text=True,
-                               timeout=60, check=False)
+                               timeout=seconds(60), check=False)
         os.close(write_end)
         self.assertEqual(ended.returncode, 141)
         self.assertNotIn("error", ended.stderr)
@@ -302,18 +303,18 @@ class Translate(Verbs):
     def test_writes_no_warning_into_its_output_where_streams_are_closed(self):
         words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("alone.txt", "1 2 3\n"), "-o", path("alone.out"), "--max-length", "2"]
         for closed in ("2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
-            ended = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], timeout=60, check=False)
+            ended = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], timeout=seconds(60), check=False)
             self.assertEqual(ended.returncode, 0)
             self.assertEqual(read("alone.out").count("\n"), 1, closed)
             self.assertNotIn("warning", read("alone.out"))
         ended = subprocess.run(["sh", "-c", '"$@" >&-', "sh", PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stderr=subprocess.PIPE,
-                               text=True, timeout=60, check=False)
+                               text=True, timeout=seconds(60), check=False)
         self.assertEqual(ended.returncode, 1)
         self.assertIn("stdout cannot be written", ended.stderr)
 
     def test_leaves_nothing_where_files_may_not_be_as_large(self):
         words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("limited.txt", "1 2 3\n"), "-o", path("too_large.out")]
-        ended = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        ended = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=seconds(60), check=False)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("cannot be written: File too large; files may not be as large (ulimit -f", ended.stderr)
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("too_large.out")], [])
@@ -357,7 +358,7 @@ class Translate(Verbs):
                 while not temporaries(out, stopped):
                     time.sleep(0.01)
                 stopped.send_signal(number)
-                self.assertIn(stopped.wait(60), (-number, 128 + number))
+                self.assertIn(stopped.wait(seconds(60)), (-number, 128 + number))
             self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("stopped.out")], [])
 
     def test_lists_the_keys_that_are_flags_too(self):

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 import checkpoints
+from patience import seconds
 from program import FOLDER, PROGRAM, path, read, read_bytes, write
 from verbs import AVERAGED, LINES, Verbs, setUpModule
 
@@ -41,7 +42,7 @@ class Untrusted(Verbs):
         here = path("empty")
         os.mkdir(here)
         try:
-            ended = subprocess.run([PROGRAM, *command], cwd=here, input=TEXT, capture_output=True, text=True, timeout=60, check=False, **settings)
+            ended = subprocess.run([PROGRAM, *command], cwd=here, input=TEXT, capture_output=True, text=True, timeout=seconds(60), check=False, **settings)
             self.assertEqual(os.listdir(here), [], command)
         finally:
             shutil.rmtree(here)

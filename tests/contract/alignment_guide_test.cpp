@@ -85,7 +85,7 @@ TEST(AlignmentGuide, HasTheGradientOfItsValueWithEveryType) {
     for (const int64_t head : {int64_t{0}, kGuided})
       for (const auto& [row, feature] : {std::pair(0, 1), std::pair(2, 7), std::pair(4, 0), std::pair(1, 3)})
         for (const bool is_key : {false, true}) {
-          const auto moved = [&](double by) {
+          const auto moved = [&, row = row, feature = feature](double by) {
             Inputs other = inputs;
             Tensor& rows = is_key ? other.k : other.q;
             rows = rows.clone();

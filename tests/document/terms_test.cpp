@@ -51,10 +51,10 @@ TEST(Terms, KeepTheirBounds) {
 TEST(Terms, AreReadFromAFile) {
   const ScratchFolder folder;
   EXPECT_EQ(cut(read_terms(folder.write("terms", "# of ours\n\nHaus\tmansion\n")), "Haus"), "[Haus=mansion]");
-  for (const auto& [text, message] : {std::pair("Haus\n", ":1: the line has 1 column; expected two"),
-                                      {"a\tb\nHaus\tmansion\tx\n", ":2: the line has 3 columns; expected two"},
-                                      {"\n", ": there is no term"}})
-    EXPECT_THAT([&] { read_terms(folder.write("terms", text)); }, ThrowsMessage<DataError>(HasSubstr(message)));
+  for (const auto& line : {std::pair("Haus\n", ":1: the line has 1 column; expected two"),
+                           {"a\tb\nHaus\tmansion\tx\n", ":2: the line has 3 columns; expected two"},
+                           {"\n", ": there is no term"}})
+    EXPECT_THAT([&] { read_terms(folder.write("terms", line.first)); }, ThrowsMessage<DataError>(HasSubstr(line.second)));
 }
 
 /// Returns what a text becomes with one translation of its only sentence, and its links.

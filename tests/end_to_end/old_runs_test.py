@@ -8,6 +8,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from patience import seconds  # noqa: E402
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 FIXTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "old_runs")
 NAMES = ("softmax", "calibrated")
@@ -33,7 +36,7 @@ class OldRun(unittest.TestCase):
         shutil.copytree(FIXTURE, self.folder, symlinks=True, dirs_exist_ok=True)
 
     def run_program(self, *words, text=""):
-        ended = subprocess.run([PROGRAM, *words], cwd=self.folder, input=text, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run([PROGRAM, *words], cwd=self.folder, input=text, capture_output=True, text=True, timeout=seconds(300), check=False)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return ended
 

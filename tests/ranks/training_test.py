@@ -8,6 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from patience import seconds  # noqa: E402
 from program import FOLDER, PROGRAM, Program, path, read, write  # noqa: E402
 import ranks  # noqa: E402
 import small_run  # noqa: E402
@@ -52,7 +53,7 @@ class Training(Program):
     def serves(self, run, size, **more):
         """Trains to the end; what rank 0 said."""
         with self.together(run, size, **more) as together:
-            self.assertEqual(together.wait(120), [0] * size, together.texts())
+            self.assertEqual(together.wait(seconds(120)), [0] * size, together.texts())
             return together.text(0)
 
     def assert_same(self, run, expected):
@@ -71,7 +72,7 @@ class Training(Program):
         with self.together("stopped", 2, **self.LONGER) as together:
             ranks.wait_for(lambda: ranks.records(path("stopped")))
             together.send(signal.SIGTERM, [1])
-            self.assertEqual(together.wait(60), [143, 143], together.texts())
+            self.assertEqual(together.wait(seconds(60)), [143, 143], together.texts())
             self.assertRegex(together.text(0), r"stopped at step \d+: interrupted by SIGTERM, and saved")
         self.ends("train", "-c", configure("stopped", **self.LONGER), env=ranks.environment())
         self.assert_same("stopped", self.alone("longer", 2, **self.LONGER))
@@ -82,7 +83,7 @@ class Training(Program):
                               start_new_session=True) as launcher:
             ranks.wait_for(lambda: ranks.records(path("launched")))
             os.killpg(launcher.pid, signal.SIGINT)  # to the launcher and to both ranks, to which it passes it on as well
-            said = launcher.communicate(timeout=60)[0].decode()
+            said = launcher.communicate(timeout=seconds(60))[0].decode()
         self.assertEqual(launcher.returncode, 130, said)
         self.assertEqual(said.count("interrupted by SIGINT, and saved"), 1, said)
         step = int(re.search(r"stopped at step (\d+)", said)[1])
@@ -93,7 +94,7 @@ class Training(Program):
         with self.together("killed", 2, **self.LONGER) as together:
             ranks.wait_for(lambda: ranks.records(path("killed")))
             together.send(signal.SIGKILL, [1])
-            self.assertEqual(together.wait(8), [75, -9], together.texts())
+            self.assertEqual(together.wait(seconds(8)), [75, -9], together.texts())
             self.assertIn("rank 1", together.text(0))
         self.serves("killed", 2, **self.LONGER)
         self.assert_same("killed", self.alone("longer", 2, **self.LONGER))
@@ -107,13 +108,13 @@ class Training(Program):
     def test_more_ranks_than_batches_are_refused(self):
         self.serves("few", 2, max_steps=4)
         with self.together("few", 3, config=path("few.yaml")) as together:
-            self.assertEqual(together.wait(60), [2, 2, 2], together.texts())
+            self.assertEqual(together.wait(seconds(60)), [2, 2, 2], together.texts())
             self.assertIn(f"3 ranks are to go on with {FOLDER}/few, whose updates have 2 batches: start at most 2 ranks", together.text(0))
 
     def refused(self, run, own=None, size=2, before=None):
         """What rank 0 says where others have these words of their own; all end with code 2, and nothing but rank 0 tells why."""
         with self.together(run, size, own, before) as together:
-            self.assertEqual(together.wait(60), [2] * size, together.texts())
+            self.assertEqual(together.wait(seconds(60)), [2] * size, together.texts())
             self.assertEqual(together.texts().count(SERVED), 1, together.texts())
             return together.text(0)
 
