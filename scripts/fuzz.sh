@@ -3,8 +3,8 @@
 #   scripts/fuzz.sh                  10 seconds of each
 #   scripts/fuzz.sh --seconds N      N seconds of each
 #   scripts/fuzz.sh --target NAME    one target (yaml, lines, ...; folders = changed checkpoints and runs)
-#   scripts/fuzz.sh --record FILE    adds a line of JSON to FILE for each target of libFuzzer, and leaves out those that are in it: for hours,
-#                                    as in: nice -n 19 setsid scripts/fuzz.sh --seconds 1200 --record fuzz.jsonl &
+#   scripts/fuzz.sh --record FILE    adds a line of JSON to FILE for each target of libFuzzer; seconds that are there count: for hours, as in:
+#                                    nice -n 19 setsid scripts/fuzz.sh --seconds 1200 --record fuzz.jsonl &
 # Inputs that break something stay in build/fuzz/found.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
