@@ -163,7 +163,7 @@ std::string written(const std::vector<std::optional<Links>>& links, const std::v
   for (size_t i = 0; i < links.size(); ++i) {
     const bool is_known = links[i] && (other.empty() || other[i]);
     if (is_known) lines += pharaoh(other.empty() ? *links[i] : symmetrize(*links[i], *other[i], symmetrization_of(symmetrization)));
-    lines += "\n";
+    lines += '\n';
   }
   return lines;
 }
