@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -87,7 +88,8 @@ class AblationRunner {
 
   void compare_all();
   void forget_comparisons_with(const RunResult& made);
-  void compare(const PlannedRun& run, const RunResult& baseline);
+  std::optional<PairedComparison> comparison_of(const PlannedRun& run, const RunResult& baseline) const;
+  void note(const PairedComparison& found, const PlannedRun& run, const RunResult& baseline);
   const RunResult* baseline_of(const PlannedRun& run) const;
   std::string hypotheses_of(const std::string& variant, int64_t seed) const;
   void write_reports() const;

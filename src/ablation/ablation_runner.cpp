@@ -224,11 +224,7 @@ void AblationRunner::compare_all() {
     const bool is_known = old && baseline->bleu_interval && old->against == baseline->variant && old->seed == baseline->seed &&
                           std::abs(old->difference - (*ours.bleu - *baseline->bleu)) < 1e-9;
     if (is_known) continue;
-    try {
-      compare(run, *baseline);
-    } catch (const Error& error) {
-      log_warning("{}, seed {} is not compared with {}: {}", run.variant, run.seed, run.against, error.what());
-    }
+    if (const auto found = comparison_of(run, *baseline)) note(*found, run, *baseline);
   }
 }
 
@@ -243,11 +239,20 @@ void AblationRunner::forget_comparisons_with(const RunResult& made) {
   }
 }
 
-void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
-  const SetFiles test(plan_.test_set);
-  const PairedComparison found =
-      paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)}, {test.tgt()},
-                       kBootstrapSamples, scoring_by({"bleu"}));
+/// Compares a run with its baseline; nothing, after a warning, if they cannot be compared.
+std::optional<PairedComparison> AblationRunner::comparison_of(const PlannedRun& run, const RunResult& baseline) const {
+  try {
+    const SetFiles test(plan_.test_set);
+    return paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)}, {test.tgt()},
+                            kBootstrapSamples, scoring_by({"bleu"}));
+  } catch (const Error& error) {
+    log_warning("{}, seed {} is not compared with {}: {}", run.variant, run.seed, run.against, error.what());
+    return std::nullopt;
+  }
+}
+
+/// Writes a comparison into the rows of both runs.
+void AblationRunner::note(const PairedComparison& found, const PlannedRun& run, const RunResult& baseline) {
   const PairedScore &theirs = found.systems[0].scores.at(0).second, &ours = found.systems[1].scores.at(0).second;
   RunResult other = baseline, result = *results_.find(run.variant, run.seed);
   result.comparison = Comparison{

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -113,8 +112,9 @@ std::map<std::string, double> sparsity_by_site(const json& record) {
 }
 
 void read_metrics(const fs::path& file, RunResult& result) {
+  if (!fs::exists(file)) return;
   std::vector<double> speeds;
-  std::ifstream lines(file, std::ios::binary);
+  std::istringstream lines(read_file(file));
   for (std::string line; std::getline(lines, line);) {
     const json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object()) continue;

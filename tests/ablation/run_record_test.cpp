@@ -29,6 +29,13 @@ TEST(RunRecord, TakesSpeedMemoryAndSparsityFromTheMetrics) {
   EXPECT_FALSE(result.updates);
 }
 
+TEST(RunRecord, IsNotMadeOfRecordsThatCannotBeRead) {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() / "metrics.jsonl");
+  RunResult result;
+  EXPECT_THROW(read_training(folder.path(), result), Error);
+}
+
 TEST(RunRecord, TakesUpdatesAndEpochsFromTheNewestCheckpoint) {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder.path() / "last");
