@@ -313,7 +313,7 @@ class Training(FreshFolder):
         self.assertIn(f"data.train is {part}, a part of the run", message)
 
     def test_warns_of_a_loss_above_that_of_guessing(self):
-        said = self.ends("train", "-c", small_run.configuration(FOLDER, "diverges"), "--train.average_last", "0", "--train.max_steps", "30",
+        said = self.ends("train", "-c", small_run.configuration(FOLDER, "diverges"), "--train.average_last", "0", "--train.max_steps", "15",
                          "--train.log_every", "5", "--train.lr", "1e4", "--train.warmup_steps", "1").stderr
         self.assertEqual(len(re.findall(r"step \d+: the loss is \S+ nats a token, where guessing has 3\.18: training diverges", said)), 1, said)
 

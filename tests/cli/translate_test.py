@@ -313,8 +313,9 @@ class Translate(Verbs):
         self.assertIn("stdout cannot be written", ended.stderr)
 
     def test_leaves_nothing_where_files_may_not_be_as_large(self):
-        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("limited.txt", "1 2 3\n"), "-o", path("too_large.out")]
-        ended = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=seconds(60), check=False)
+        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("limited.txt", "1 2 3\n" * 600), "-o", path("too_large.out")]
+        # 4 blocks: LLVM's OpenMP does not start where it may not write 1024 bytes of shared memory.
+        ended = subprocess.run(["sh", "-c", 'ulimit -f 4; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=seconds(60), check=False)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("cannot be written: File too large; files may not be as large (ulimit -f", ended.stderr)
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("too_large.out")], [])
