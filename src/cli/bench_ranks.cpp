@@ -8,7 +8,6 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "kernels/barrier_waits.h"
 #include "ranks/gloo_group.h"
 #include "ranks/launcher.h"
 #include "ranks/place.h"
@@ -69,7 +68,6 @@ int measure(const CommandLine& app, const RanksBenchFlags& flags, const RankPlac
   const Options& options = configuration->options;
   watch.set_timeout(std::chrono::seconds(options.train.rank_timeout));
   share_threads(group, options.threads);
-  watch_barrier_waits();
   require_same_start(group, options);
   on_all_ranks(group, [&] { make_parent_of(std::filesystem::path(flags.folder) / "cache"); });
   const Json report = rank_speed(options, {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.steps}, group);

@@ -8,7 +8,6 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "kernels/barrier_waits.h"
 #include "speed/training_speed.h"
 
 namespace lacuna {
@@ -73,7 +72,6 @@ int bench_train(const std::vector<std::string>& arguments) {
   std::vector<Variant> defined;
   const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
   if (!configuration) return 0;
-  watch_barrier_waits();
   const Options& options = configuration->options;
   make_parent_of(std::filesystem::path(flags.folder) / "cache");
   if (!flags.compare.empty()) {

@@ -37,9 +37,10 @@ int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& pla
   if (!idle.empty() && group.is_first()) log_warning("{}", idle);
   handle_interrupts();
   if (!group.is_alone()) take_repeated_signals_as_one();
-  watch_barrier_waits();
   const std::unique_ptr<Group> of_gpus = take_gpus(configuration->options, place, group);
-  return TrainingRun(set_up_run(*configuration, of_gpus ? *of_gpus : group, patience_of(place)), watch).execute();
+  TrainingRun run(set_up_run(*configuration, of_gpus ? *of_gpus : group, patience_of(place)), watch);
+  watch_barrier_waits();  // its thread begins after the child process that trains a vocabulary
+  return run.execute();
 }
 
 int run_train(const std::vector<std::string>& arguments) {

@@ -5,6 +5,7 @@
 #include "base/device.h"
 #include "base/log.h"
 #include "data/batch_maker.h"
+#include "kernels/barrier_waits.h"
 #include "kernels/profile.h"
 #include "model/precision.h"
 
@@ -34,7 +35,9 @@ BenchTrainer::BenchTrainer(const Options& options, const VocabularySizes& sizes,
     : model_(model_on_device(options, sizes)),
       optimizer_(FlatParameters(trained_parameters(*model_)), options.train, model_->parameter_ranges(), group),
       trainer_(options.train, options.seed_value(), transformer_loss(model_, options.train, options.device), batches_, optimizer_,
-               LearningRate(options.train, options.model.d_model), warnings_only(), {}) {}
+               LearningRate(options.train, options.model.d_model), warnings_only(), {}) {
+  watch_barrier_waits();  // as for training, and after the child process that trains a vocabulary
+}
 
 void BenchTrainer::update(const std::vector<BatchPtr>& batches) {
   batches_.give(batches, optimizer_.group());

@@ -14,8 +14,9 @@ import unittest
 
 BUILD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else None
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/gpu_day.sh"
-sys.path.insert(0, str(SCRIPT.parent))
+sys.path[:0] = [str(SCRIPT.parent), str(SCRIPT.parents[1] / "tests/cli")]
 import gpu_day  # noqa: E402
+from patience import seconds  # noqa: E402
 
 # Does what the test's variable FAKE says: a word of the command line, and what becomes of a command that has it.
 PROGRAM = """#!/usr/bin/env bash
@@ -43,7 +44,7 @@ class Case(unittest.TestCase):
                 (self.data / f"{name}.{language}.gz").write_text(text, encoding="utf-8")  # read by what it holds, whatever it is called
 
     def start(self, *flags, **variables):
-        return subprocess.run([SCRIPT, *map(str, flags)], capture_output=True, text=True, timeout=500, check=False,
+        return subprocess.run([SCRIPT, *map(str, flags)], capture_output=True, text=True, timeout=seconds(500), check=False,
                               env={**os.environ, "OMP_NUM_THREADS": "1", "FAKE_FAILS": "-", "FAKE_HANGS": "-", **variables})
 
     def dry_run(self, build, *flags, **variables):
@@ -118,7 +119,7 @@ class WithoutPrograms(Case):
 @unittest.skipUnless(BUILD, "no build is given")
 class WithPrograms(Case):
     def test_every_step_runs_on_the_cpu(self):
-        ended = self.dry_run(BUILD)
+        ended = self.dry_run(BUILD, "--seconds", int(seconds(480)))
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assertEqual(set(self.steps().values()), {0})
         results = gpu_day.Results(self.out).of
