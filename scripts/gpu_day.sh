@@ -88,7 +88,8 @@ tools=("$python" "$root/scripts/gpu_day.py")
 deadline=$((SECONDS + seconds)) failed=0
 : > "$out/steps.tsv"
 
-# step NAME SECONDS COMMAND...: runs it with that limit (programs that are built with sanitizers set a factor), or what is left of the whole; stdout goes to NAME.json, stderr to NAME.log. Says how it ended.
+# step NAME SECONDS COMMAND...: runs it with that limit, or what is left of the whole; stdout goes to NAME.json, stderr to NAME.log. Says how it ended.
+# LACUNA_TEST_PATIENCE, a whole number, multiplies the limit: tests of slow programs (preset sanitize) set it.
 step() {
   local name=$1 limit=$(($2 * ${LACUNA_TEST_PATIENCE:-1})) begin=$SECONDS code text
   shift 2

@@ -4,9 +4,9 @@
   scripts/guard_cost.py -m runs/multi30k/averaged -i data/multi30k/test2016.de --threads 1 --pairs 15
 
 Translates a text with and without the guard in turn, greedily and with a beam, and prints for each search, as a table and as a line of JSON: the
-median of the pairs' ratios of times, the least and the greatest, and the ratio of the shortest times, which what else the machine does can only
-lengthen. The time of a start, of a text of one line, is taken off. Without --guard against itself is the control: how far from 1 its ratios go by
-themselves. The machine should do nothing else.
+median of the pairs' ratios of times, the least and the greatest, and the shortest time with the guard over the shortest without it, since other
+work on the machine can only lengthen a time. The time of a start, of a text of one line, is taken off. Without --guard against itself is the
+control: how far from 1 its ratios go by themselves. The machine should do nothing else.
 """
 import argparse
 import gzip

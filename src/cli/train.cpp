@@ -39,7 +39,7 @@ int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& pla
   if (!group.is_alone()) take_repeated_signals_as_one();
   const std::unique_ptr<Group> of_gpus = take_gpus(configuration->options, place, group);
   TrainingRun run(set_up_run(*configuration, of_gpus ? *of_gpus : group, patience_of(place)), watch);
-  watch_barrier_waits();  // its thread begins after the child process that trains a vocabulary
+  watch_barrier_waits();  // after the child process that trains a vocabulary
   return run.execute();
 }
 

@@ -26,7 +26,8 @@ class Competition {
 
 /// Keeps OpenMP's threads from spinning while other programs compete for the CPUs, by a thread in the background. Further calls do nothing.
 /// Returns false, and does nothing, if the user has decided by OMP_WAIT_POLICY or GOMP_SPINCOUNT. For training: threads that sleep early
-/// make regions as short as those of a sentence that is translated alone take several times as long.
+/// make regions as short as those of a sentence that is translated alone take several times as long. Call it after run_in_child(): a
+/// child that is forked has the locks that the thread in the background holds at that moment.
 ///
 /// At the end of a parallel region a thread of libgomp spins for some 20 ms before it sleeps until the others arrive: where another program
 /// has taken a CPU, it keeps the thread that it waits for from running. With more OpenMP threads than CPUs it spins for microseconds

@@ -320,7 +320,7 @@ class Forever(Verbs):
     def test_answers_one_line_for_each_whatever_it_is(self):
         command = [sys.executable, self.SCRIPT, "-m", AVERAGED, "--program", PROGRAM, "--lines", "2000", "--growth", "20", "--json", path("forever.json"),
                    "--", "--beam-size", "1", "--max-length", "40"]
-        # Of a program that is built with the address sanitizer: it keeps 256 MiB of what was freed.
+        # The address sanitizer, if the program is built with it, would keep 256 MiB of what was freed, which counts as growth.
         environment = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=8"}
         ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds(300), check=False, env=environment)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
