@@ -74,16 +74,19 @@ void ConfigNode::fail_as_unknown(const std::vector<std::string>& known, const st
 
 namespace {
 
+void emit(YAML::Emitter& out, const std::string& text) {
+  const bool is_misread_plain = text.empty() || text.find('\r') != std::string::npos;
+  if (is_misread_plain) out << YAML::DoubleQuoted;
+  out << text;
+}
+
 void emit(YAML::Emitter& out, const ConfigNode& node) {
   switch (node.kind()) {
     case ConfigNode::Kind::kNull:
       out << YAML::Null;
       break;
     case ConfigNode::Kind::kScalar:
-      if (node.text().empty())
-        out << YAML::DoubleQuoted << "";
-      else
-        out << node.text();
+      emit(out, node.text());
       break;
     case ConfigNode::Kind::kList:
       out << YAML::BeginSeq;
@@ -93,7 +96,9 @@ void emit(YAML::Emitter& out, const ConfigNode& node) {
     case ConfigNode::Kind::kMap:
       out << YAML::BeginMap;
       for (const auto& [key, value] : node.entries()) {
-        out << YAML::Key << key << YAML::Value;
+        out << YAML::Key;
+        emit(out, key);
+        out << YAML::Value;
         emit(out, value);
       }
       out << YAML::EndMap;

@@ -37,7 +37,7 @@ class Converter {
     if (++nodes_ > kMaxNodes) throw ConfigError(place.text() + ": more than " + std::to_string(kMaxNodes) + " values");
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
-        return ConfigNode::scalar(node.Scalar(), place);
+        return ConfigNode::scalar(word(node, place), place);
       case YAML::NodeType::Sequence:
         return list(node, place, depth);
       case YAML::NodeType::Map:
@@ -45,6 +45,13 @@ class Converter {
       default:
         return ConfigNode::null(place);
     }
+  }
+
+  /// File names would end at a NUL.
+  static const std::string& word(const YAML::Node& node, const Place& place) {
+    if (node.Scalar().find('\0') != std::string::npos)
+      throw ConfigError(place.text() + ": \\0 stands for a NUL; expected text without one");
+    return node.Scalar();
   }
 
   ConfigNode list(const YAML::Node& node, const Place& place, int depth) {
@@ -59,7 +66,7 @@ class Converter {
     for (const auto& entry : node) {
       const Place here = place_of(entry.first);
       if (!entry.first.IsScalar()) throw ConfigError(here.text() + ": a key must be a word");
-      const std::string& key = entry.first.Scalar();
+      const std::string& key = word(entry.first, here);
       if (const ConfigNode* first = result.find(key))
         throw ConfigError(here.text() + ": key \"" + key + "\" is there twice" +
                           (has_lines_ ? ", first in line " + std::to_string(first->place().line) : "") + "; keep one of them");
@@ -154,8 +161,29 @@ std::string explained(const YAML::Exception& error, const std::string& text, int
                     ": a second YAML document begins here, which would not be read; keep one of them, and indent the keys of a map alike");
 }
 
+[[noreturn]] void fail_at_byte(const std::string& text, size_t byte, const Place& place, const std::string& what) {
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte), '\n');
+  const Place there = {place.file, place.line > 0 ? place.line + static_cast<int>(lines) : 0};
+  const size_t in_line = place.line > 0 ? byte - (text.rfind('\n', byte) + 1) : byte;
+  throw ConfigError(there.text() + ": byte " + std::to_string(in_line + 1) + what);
+}
+
+/// Throws for characters that YAML does not have as they are, and which yaml-cpp misreads: NUL hides the next one, \x04 may end the text,
+/// and a carriage return inside a line is no break to it.
+void require_no_controls(const std::string& text, const Place& place) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'))
+      fail_at_byte(text, i, place, " is a carriage return; expected lines that end in LF or CR LF");
+    if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r')
+      fail_at_byte(text, i, place, " is a control character; expected text in UTF-8 without any");
+  }
+}
+
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
-  require_utf8(text, {file, has_lines ? 1 : 0});
+  const Place start{file, has_lines ? 1 : 0};
+  require_utf8(text, start);
+  require_no_controls(text, start);
   try {
     // yaml-cpp notices that a text ends inside quotes unless it ends in a line break: then a comment is put behind it.
     const std::string whole = text.ends_with('\n') ? text + "#" : text;
@@ -172,12 +200,7 @@ ConfigNode parse(const std::string& text, const std::string& file, bool has_line
 }  // namespace
 
 void require_utf8(const std::string& text, const Place& place) {
-  const std::optional<size_t> bad = first_invalid_utf8(text);
-  if (!bad) return;
-  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-  const Place there = {place.file, place.line > 0 ? place.line + static_cast<int>(lines) : 0};
-  const size_t in_line = place.line > 0 ? *bad - (text.rfind('\n', *bad) + 1) : *bad;
-  throw ConfigError(there.text() + ": byte " + std::to_string(in_line + 1) + " is not UTF-8; expected text in UTF-8, file names too");
+  if (const auto bad = first_invalid_utf8(text)) fail_at_byte(text, *bad, place, " is not UTF-8; expected text in UTF-8, file names too");
 }
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file) {

@@ -4,9 +4,11 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -57,9 +59,19 @@ class IdEvents : public YAML::EventHandler {
   std::optional<std::string> piece_;
 };
 
+/// To yaml-cpp, a NUL hides the next character, and \x04 may end the text.
+void require_readable(const std::string& text, const std::string& name) {
+  const size_t at = text.find_first_of(std::string_view("\0\x04", 2));
+  if (at == std::string::npos) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  throw DataError(
+      fmt::format("{}:{}: byte {} is a control character; expected text in UTF-8", name, line, at - (text.rfind('\n', at) + 1) + 1));
+}
+
 }  // namespace
 
 std::map<int64_t, std::string> read_yaml_ids(const std::string& text, const std::string& name) {
+  require_readable(text, name);
   IdEvents events(name);
   try {
     std::istringstream stream(text);

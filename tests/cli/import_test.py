@@ -264,6 +264,8 @@ train: {{init_from: {model}, reset: [optimizer, lr, data, best], batch_tokens: 4
         self.assertIn("is not a vocabulary", refused("- a\n"))
         self.assertIn("is not a vocabulary", refused("a: &x 1\nb: *x\n"))
         self.assertIn("is not a vocabulary", refused('"a: 1\n'))
+        for control in "\0\x04":
+            self.assertIn("vocab.yml:2: byte 2 is", refused(f"</s>: 0\na{control}b: 1\n"))
         self.assertIn("no piece </s>", refused("<unk>: 0\na: 1\nb: 2\nc: 3\n"))
         self.assertIn("is missing", refused("</s>: 0\n<unk>: 1\na: 2\nb: 3\n"))
         for key, value in (("type", "s2s"), ("transformer-decoder-autoreg", "average-attention"), ("transformer-ffn-activation", "tanh"),

@@ -6,10 +6,11 @@
 namespace lacuna {
 namespace {
 
-const char* const kAwkward[] = {"1",   "1e5",    "0x1",    "true",    "no",         "null", "~",     "",       "a: b",       "a #b",  "# a",
-                                "- a", "[a",     "{a}",    "'",       "\"",         "a\\b", " lead", "trail ", "two\nlines", "tab\t", "&a",
-                                "*a",  "!a",     "%a",     "@a",      "`a",         "|",    ">",     "?",      "---",        "...",   "a,b",
-                                "ü",   "日本語", "\u2581", "${HOME}", "\u2028line", "\x01", "=",     "<<"};
+const char* const kAwkward[] = {"1",     "1e5", "0x1",  "true",    "no",     "null",   "~",       "",           "a: b",   "a #b",
+                                "# a",   "- a", "[a",   "{a}",     "'",      "\"",     "a\\b",    " lead",      "trail ", "two\nlines",
+                                "tab\t", "&a",  "*a",   "!a",      "%a",     "@a",     "`a",      "|",          ">",      "?",
+                                "---",   "...", "a,b",  "ü",       "日本語", "\u2581", "${HOME}", "\u2028line", "\x01",   "=",
+                                "<<",    "\r",  "a\rb", "a\r\n b", "\x1b",   "\x04 a", "\x7f",    "a\u0085 b",  "\uFEFFa"};
 
 TEST(RoundTrip, OfTheDefaultsIsExact) {
   const std::string yaml = to_yaml(Options());

@@ -60,6 +60,28 @@ TEST(Yaml, TakesQuotesThatOpenNothing) {
   EXPECT_EQ(parse_yaml("a: |\n  'x\n", "c.yaml").find("a")->text(), "'x\n");
 }
 
+TEST(Yaml, RefusesControlCharacters) {
+  for (const char control : {'\0', '\x01', '\x04', '\x1b'})
+    for (const std::string before : {"", "'", "\"", "# ", "\n"})
+      EXPECT_THAT(
+          error_of_yaml("seed: 1\nrun:" + before + "a" + control + "b\nlr: 2\n"),
+          AllOf(StartsWith(before == "\n" ? "c.yaml:3: byte 2" : "c.yaml:2: byte "), HasSubstr("is a control character; expected")));
+  EXPECT_THAT(error_of_yaml(std::string("s\0e\0e\0d\0:\0 \x00\x33\0", 14)),
+              StartsWith("c.yaml:1: byte 2 is a control character"));  // UTF-16
+  EXPECT_EQ(parse_yaml("a: \"\\e\\x04\"\n", "c.yaml").find("a")->text(), "\x1b\x04");
+}
+
+TEST(Yaml, RefusesCarriageReturnsInsideLines) {
+  EXPECT_THAT(error_of_yaml("seed: 1\rrun: r\r"),
+              StartsWith("c.yaml:1: byte 8 is a carriage return; expected lines that end in LF or CR LF"));
+  EXPECT_THAT(error_of_yaml("seed: 1\r\nrun: r\r"), StartsWith("c.yaml:2: byte 7 is a carriage return"));
+}
+
+TEST(Yaml, RefusesNuls) {
+  for (const char* text : {"a: 1\nb: \"x\\0\"\n", "a: 1\nb: [\"\\x00\"]\n", "a: 1\n\"\\u0000\": 1\n"})
+    EXPECT_THAT(error_of_yaml(text), StartsWith("c.yaml:2: \\0 stands for a NUL; expected")) << text;
+}
+
 TEST(Yaml, RefusesKeysThatAreNotWords) {
   EXPECT_THAT(error_of_yaml("[1, 2]: x\n"), HasSubstr("c.yaml:1: a key must be a word"));
 }

@@ -106,14 +106,14 @@ translate: {beam_size: 4, block_tokens: [a, "b"]}
 LINES = "a\tb\nGr\u00f6\u00dfe\t\u6e29\u5ea6\r\n\t\n".encode()
 RULES = {"\ufb01".encode(): b"fi", "a\u0301".encode(): "\u00e1".encode(), b"\t": b" "}
 SEEDS = {
-    "yaml": [CONFIG, b"a: &x [1, 2]\nb: *x\n", b"{}"],
+    "yaml": [CONFIG, b"a: &x [1, 2]\nb: *x\n", b"{}", b'run: "a\\0\\x04"\n', b"run: a\0b\n"],
     "lines": [LINES, gzip.compress(LINES, mtime=0), zstd(LINES), gzip.compress(b"a\tb\n", mtime=0) + gzip.compress(b"c\td\n", mtime=0)],
     "alignments": [b"0-0 1-2 3?3\n\n2p1\n", b"1-1 2-2\n"],
     "shortlist": [shortlist(), gzip.compress(shortlist(), mtime=0)],
     "spm_model": [spm_model(kind, rules) for kind in (1, 2, 3, 4) for rules in (RULES, {})]
     + [listed(spm_model(kind, {}), ["<unk>", "<pad>", "</s>", "__de__", "ab", "c", ">>a<<"], b"__de__") for kind in (1, 2)],
     "npz": [npz()],
-    "yaml_ids": [b'"a": 0\n"\\"": 1\n\u00e9: 2\n', b"{a: 0, b: 1}\n"],
+    "yaml_ids": [b'"a": 0\n"\\"": 1\n\u00e9: 2\n', b"{a: 0, b: 1}\n", b"a\0b: 0\nc: 1\n"],
     "html": [b"<!DOCTYPE html><p id=1>A <b>red</b> <a href=\"x?a&amp;b\">big car</a>. Two &lt;<br>\n<!-- c --><script>a<b</script><code>x</code> {name}.</p>",
              b"<ul><li translate=no>One<li>two <b>x<i>y</b>z</i></ul><pre> a\n b</pre>"],
     "subtitles": [b"1\r\n00:00:01,000 --> 00:00:02,500\r\nThe man who\r\ncame\r\n\r\n2\r\n00:00:02,600 --> 00:00:04,000\r\n<i>was my father.</i>\r\n- Yes.\r\n",
