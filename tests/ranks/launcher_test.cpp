@@ -68,7 +68,10 @@ TEST(Launch, HasTheExitCodeOfTheProcessAtFault) {
 
 TEST(Launch, KillsWhatDoesNotEnd) {
   const Launcher launcher;
-  EXPECT_EQ(launcher.run("trap '' TERM; test $RANK = 1 && exit 2; sleep 30 & wait", {.ranks = 2, .patience = seconds(1)}), 2);
+  EXPECT_EQ(launcher.run("trap '' TERM; echo > trapped$RANK; test $RANK = 1 && { until test -e trapped0; do sleep 0.01; done; exit 2; }; "
+                         "sleep 30 & wait",
+                         {.ranks = 2, .patience = seconds(1)}),
+            2);
   EXPECT_THAT(launcher.log(), HasSubstr("rank 0 (pid "));
   EXPECT_THAT(launcher.log(), HasSubstr("is killed"));
 }
