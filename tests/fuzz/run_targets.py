@@ -31,6 +31,7 @@ class Target:
         self.corpus, self.seeds = os.path.join(build, "corpus", name), os.path.join(build, "seeds", name)
         self.found = os.path.join(build, "found")
         self.used, self.executions, self.findings = 0.0, 0, 0
+        self.edges, self.memory = 0, 0
         for folder in (self.corpus, self.seeds, self.found):
             os.makedirs(folder, exist_ok=True)
 
@@ -45,7 +46,7 @@ class Target:
                 sys.exit(f"run_targets.py: {self.program} ends at once; start it by itself to see why")
 
     def start(self, seconds, artifacts):
-        command = [self.program, *LIMITS, "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={artifacts}/", self.corpus, self.seeds]
+        command = [self.program, *LIMITS, "-print_final_stats=1", "-print_funcs=0", f"-artifact_prefix={artifacts}/", self.corpus, self.seeds]
         with tempfile.TemporaryFile() as said, subprocess.Popen(command, stdout=said, stderr=said) as process:
             used = 0.0
             try:
@@ -62,6 +63,8 @@ class Target:
             text = said.read().decode(errors="replace")
         self.used += used
         self.executions += sum(map(int, re.findall(r"stat::number_of_executed_units: *(\d+)", text)))
+        self.edges = max(self.edges, *map(int, re.findall(r" cov: (\d+) ", text)), 0)
+        self.memory = max(self.memory, *map(int, re.findall(r"stat::peak_rss_mb: *(\d+)", text)), 0)
         if os.listdir(artifacts):
             print(text, flush=True)
 
@@ -76,7 +79,14 @@ class Target:
             print(f"{self.name}: {os.path.join(self.found, f'{self.name}-{name}')} breaks it", flush=True)
 
     def facts(self):
-        return {"target": self.name, "seconds": round(self.used), "executions": self.executions, "findings": self.findings}
+        return {
+            "target": self.name,
+            "seconds": round(self.used),
+            "executions": self.executions,
+            "edges": self.edges,
+            "memory_mib": self.memory,
+            "findings": self.findings,
+        }
 
 
 def recorded(record, name):
