@@ -375,6 +375,16 @@ def guard():
     return table(["pairs", *(f"AUC: {measure.replace('_', ' ')}" for measure in measures), "flagged, %"], rows)
 
 
+def fuzz():
+    rows = []
+    for target in dict.fromkeys(record["target"] for record in records("fuzz")):
+        found = records("fuzz", target=target)
+        rows.append([f"`{target}`", whole(sum(record["seconds"] for record in found) / 60), whole(sum(record["executions"] for record in found)),
+                     whole(max(record["edges"] for record in found)), whole(max(record["memory_mib"] for record in found)),
+                     whole(sum(record["findings"] for record in found))])
+    return table(["target", "minutes of a processor", "inputs", "edges covered", "most memory, MiB", "findings"], rows)
+
+
 def filled(text):
     """The page with every table made anew."""
     return REGION.sub(lambda match: match[1] + globals()[match[2]]() + match[3], text)
