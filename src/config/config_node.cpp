@@ -74,6 +74,7 @@ void ConfigNode::fail_as_unknown(const std::vector<std::string>& known, const st
 
 namespace {
 
+/// Writes a text so that it is read as the same: yaml-cpp by itself puts neither an empty one nor a carriage return in quotes.
 void emit(YAML::Emitter& out, const std::string& text) {
   const bool is_misread_plain = text.empty() || text.find('\r') != std::string::npos;
   if (is_misread_plain) out << YAML::DoubleQuoted;

@@ -66,7 +66,7 @@ class Target:
         self.edges = max(self.edges, *map(int, re.findall(r" cov: (\d+) ", text)), 0)
         self.memory = max(self.memory, *map(int, re.findall(r"stat::peak_rss_mb: *(\d+)", text)), 0)
         if os.listdir(artifacts):
-            print(text, flush=True)
+            print("\n".join(line for line in text.splitlines() if not line.startswith("#")), flush=True)  # but for lines of progress
 
     def judge(self, artifacts):
         """Keeps the inputs that break something again."""
